@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Exception;
+
+/** A limit of the store would be passed. Nothing was changed; what frees space always works. */
+final class LimitExceeded extends \OverflowException implements ExceptionInterface
+{
+    public function __construct(
+        string $message,
+        /** The limit's name: `message_bytes` is what the DSN option `max_message_bytes` sets. */
+        public readonly string $limit,
+        /** What it allows. */
+        public readonly int $maximum,
+        /** The value that would have passed it. */
+        public readonly int $actual,
+        int $code = 0,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, $code, $previous);
+    }
+}

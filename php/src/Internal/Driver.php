@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Internal;
+
+use McpState\Exception\BackendMissing;
+use McpState\Exception\ExceptionInterface;
+use McpState\Ffi;
+use McpState\Native;
+
+/**
+ * Picks what the library runs on. There is exactly one answer in a process, so that never two copies of the engine,
+ * each with its own file locks, work side by side.
+ *
+ * @internal
+ */
+final class Driver
+{
+    /** The `Native\API_VERSION` this library is written for. */
+    private const API_VERSION = 1;
+
+    /**
+     * @throws BackendMissing
+     * @throws ExceptionInterface
+     */
+    public static function open(?string $dsn): Native\Engine|Ffi\Engine
+    {
+        if (!\defined('McpState\Native\API_VERSION')) {
+            throw new BackendMissing(
+                'No store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
+                . (\php_ini_loaded_file() ?: 'no php.ini') . '). Install it and add "extension=mcp_state".'
+            );
+        }
+
+        if (Native\API_VERSION !== self::API_VERSION) {
+            throw new BackendMissing(self::mismatch(Native\API_VERSION, Native\VERSION));
+        }
+
+        $dsn ??= \ini_get('mcp_state.dsn') ?: (\getenv('MCP_STATE_DSN') ?: null);
+
+        try {
+            return Native\Engine::open($dsn);
+        } catch (Native\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    private static function mismatch(int $found, string $version): string
+    {
+        $mend = $found < self::API_VERSION
+            ? 'Upgrade the extension (and reload PHP), or install an older mcp-state/mcp-state.'
+            : 'Upgrade the Composer package mcp-state/mcp-state, or install an older extension.';
+
+        return "The extension mcp_state $version has API version $found, but this library needs "
+            . self::API_VERSION . '. ' . $mend;
+    }
+}

@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Internal;
+
+use McpState\Exception;
+use McpState\Ffi;
+use McpState\Native;
+
+/**
+ * The kinds of failure a driver reports, and the only place where they become public exceptions.
+ *
+ * The numbers are those of the extension (`Native\FailureKind`) and of the C library. They never change meaning.
+ *
+ * @internal
+ */
+enum FailureKind: int
+{
+    case InvalidArgument = 1;
+    case InvalidDsn = 2;
+    case LimitExceeded = 3;
+    case SessionNotFound = 4;
+    case OwnerExpired = 5;
+    case StoreUnavailable = 6;
+    case StoreFull = 7;
+    case StoreIncompatible = 8;
+    case StoreCorrupt = 9;
+    case OutcomeUnknown = 10;
+    case Internal = 11;
+
+    /** The public exception for a driver's failure; the failure itself is its `getPrevious()`. */
+    public static function exception(Native\Failure|Ffi\Failure $failure): Exception\ExceptionInterface
+    {
+        $message = $failure->getMessage();
+        $code = (int) $failure->getCode();
+
+        return match (self::tryFrom($code)) {
+            self::InvalidArgument => new Exception\InvalidArgument($message, $code, $failure),
+            self::InvalidDsn => new Exception\InvalidDsn($message, $code, $failure),
+            self::LimitExceeded => new Exception\LimitExceeded(
+                $message,
+                $failure->limit,
+                $failure->maximum,
+                $failure->actual,
+                $code,
+                $failure,
+            ),
+            self::SessionNotFound => new Exception\SessionNotFound($message, $code, $failure),
+            self::OwnerExpired => new Exception\OwnerExpired($message, $code, $failure),
+            self::StoreUnavailable => new Exception\StoreUnavailable($message, $code, $failure),
+            self::StoreFull => new Exception\StoreFull($message, $code, $failure),
+            self::StoreIncompatible => new Exception\StoreIncompatible($message, $code, $failure),
+            self::StoreCorrupt => new Exception\StoreCorrupt($message, $code, $failure),
+            self::OutcomeUnknown => new Exception\OutcomeUnknown($message, $code, $failure),
+            self::Internal => new Exception\InternalError($message, $code, $failure),
+            null => new Exception\InternalError("Unknown failure $code: $message", $code, $failure),
+        };
+    }
+}

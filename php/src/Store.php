@@ -1,0 +1,224 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState;
+
+use McpState\Internal\Driver;
+use McpState\Internal\FailureKind;
+
+/**
+ * Where the sessions are: one store, shared by every process that opens the same DSN.
+ *
+ *     $store = Store::open('shm://shop');
+ *     $session = $store->openSession($id) ?? $store->createSession();
+ *
+ * DSNs: `shm://NAME` (shared memory of one machine), `file:///DIR` (a directory; survives a restart of the machine),
+ * `memory://` (one process, for tests). Options follow as a query: `shm://shop?ttl_ms=600000&max_sessions=500`.
+ *
+ * Every operation, here and on {@see Session} and {@see Owner}, is one transaction: it happens in full or not at all
+ * (G8), and concurrent ones behave as if done one at a time (G1). All durations are milliseconds, all sizes bytes.
+ *
+ * Any operation may throw {@see Exception\StoreUnavailable} or another {@see Exception\ExceptionInterface} when the
+ * store itself is in trouble; the methods below name only what a healthy store throws.
+ */
+final class Store
+{
+    private function __construct(private readonly Native\Engine|Ffi\Engine $driver)
+    {
+    }
+
+    /**
+     * Opens the store, once for each process and DSN; opening it again costs next to nothing.
+     *
+     * @param string|null $dsn null: the ini setting `mcp_state.dsn`, else the environment variable `MCP_STATE_DSN`
+     *
+     * @throws Exception\BackendMissing when the extension is not loaded or does not fit this library
+     * @throws Exception\InvalidDsn
+     * @throws Exception\StoreUnavailable when the store's place cannot be used; the message says how to mend it
+     * @throws Exception\StoreIncompatible when another version made the store
+     */
+    public static function open(?string $dsn = null): self
+    {
+        return new self(Driver::open($dsn));
+    }
+
+    /** The DSN in use, without passwords. */
+    public function dsn(): string
+    {
+        try {
+            return $this->driver->dsn();
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    /**
+     * Creates a session.
+     *
+     * @param string|null $id        1 to 255 visible ASCII characters; null: a random UUID
+     * @param int|null    $ttlMs     how long the session lives without being used; null: the store's `ttl_ms`.
+     *                               It never expires while one of its owners lives
+     * @param string|null $principal who the session belongs to: to everybody else it is not there (G12)
+     *
+     * @throws Exception\SessionExists when there is a session with this id; it is left as it is
+     * @throws Exception\LimitExceeded when the store or the principal has too many sessions and none can give way
+     * @throws Exception\InvalidArgument
+     */
+    public function createSession(?string $id = null, ?int $ttlMs = null, ?string $principal = null): Session
+    {
+        try {
+            $session = $this->driver->createSession($id, $ttlMs, $principal);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+
+        return new Session($session ?? throw new Exception\SessionExists("The session \"$id\" exists already."));
+    }
+
+    /**
+     * The session with this id, or null: it never existed, has expired, was destroyed, or is somebody else's. Nothing
+     * tells these apart (G12).
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function openSession(string $id, ?string $principal = null): ?Session
+    {
+        try {
+            $session = $this->driver->openSession($id, $principal);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+
+        return $session === null ? null : new Session($session);
+    }
+
+    /**
+     * Ends a session for good (G7); false when there was none that belongs to $principal.
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function destroySession(string $id, ?string $principal = null): bool
+    {
+        return $this->openSession($id, $principal)?->destroy() ?? false;
+    }
+
+    /**
+     * Removes what is left over: owners of dead processes and at most $limit expired sessions (G11). The cost grows
+     * with what is removed, not with what is stored.
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function collect(int $limit = 100): Collected
+    {
+        try {
+            $collected = $this->driver->collect($limit);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+
+        return new Collected($collected['sessions'], $collected['owners'], $collected['more']);
+    }
+
+    /**
+     * Counters and limits of the store, for people and dashboards.
+     *
+     * @return array<string, mixed>
+     */
+    public function stats(): array
+    {
+        try {
+            return $this->driver->stats();
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    /**
+     * Appends a message to a topic of the notification bus, for readers in any process. The topic keeps a bounded
+     * number of messages and drops the oldest.
+     *
+     * @return int the message's number; those of one topic rise by one
+     *
+     * @throws Exception\LimitExceeded when the message is too long
+     * @throws Exception\InvalidArgument
+     */
+    public function publish(string $topic, string $message): int
+    {
+        try {
+            return $this->driver->publish($topic, $message);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    /**
+     * The number of the topic's newest message, 0 when there is none: where a new reader starts.
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function cursor(string $topic): int
+    {
+        try {
+            return $this->driver->cursor($topic);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    /**
+     * At most $max messages of the topic after $cursor: all readers see all of them in the same order. Nothing is
+     * removed.
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function since(string $topic, int $cursor, int $max = 100): BusEntries
+    {
+        try {
+            $entries = $this->driver->since($topic, $cursor, $max);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+
+        $messages = [];
+
+        foreach ($entries['messages'] as [$number, $message]) {
+            $messages[] = new BusMessage($number, $message);
+        }
+
+        return new BusEntries($messages, $entries['cursor'], $entries['missed']);
+    }
+
+    /**
+     * Waits for a message of the topic after $cursor: one slice, at most $waitMs and at most one second. Call it in a
+     * loop.
+     *
+     * @return bool whether there is one
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function waitSince(string $topic, int $cursor, int $waitMs): bool
+    {
+        try {
+            return $this->driver->waitSince($topic, $cursor, $waitMs);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    /**
+     * True for exactly one caller within $ttlMs, whichever process asks first; false for all others. For nonces and
+     * other things to be used once.
+     *
+     * @throws Exception\InvalidArgument
+     * @throws Exception\StoreFull
+     */
+    public function consumeOnce(string $key, int $ttlMs): bool
+    {
+        try {
+            return $this->driver->consumeOnce($key, $ttlMs);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+}

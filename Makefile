@@ -1,0 +1,42 @@
+# `make demo` shows what the project is for, `make test` proves it; both install what they need (scripts/setup).
+# PHP=/path/to/php chooses the PHP.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build demo serve test lint fmt clean
+
+setup = @scripts/setup
+env = . build/env.sh &&
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+build: ## the extension for the PHP at hand: build/mcp_state.so
+	$(setup) build
+	@scripts/build
+
+demo: ## a real MCP server under parallel calls: JSON blob, blob under a lock, mcp-state
+	$(setup) demo
+	@scripts/build
+	@$(env) "$$PYTHON" examples/client/demo.py $(ARGS)
+
+serve: ## the example server for a client of your own (PORT=8080)
+	$(setup) build
+	@scripts/build
+	@scripts/serve $(PORT)
+
+test: ## everything: Rust, phpt, PHPUnit, lints, whole-system tests
+	$(setup) test
+	@$(env) "$$PYTHON" tests/run $(ARGS)
+
+lint: ## formatting, clippy, PSR-12, dependency rules
+	$(setup) test
+	@$(env) "$$PYTHON" tests/run lint
+
+fmt: ## formats Rust and PHP in place
+	$(setup) test
+	@scripts/cargo fmt --all
+	@$(env) "$$PHP" "$${PHPCS/%phpcs/phpcbf}" -q || [ $$? -eq 1 ]
+
+clean: ## removes everything that was built or fetched
+	rm -rf build target

@@ -1,0 +1,66 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Example;
+
+/**
+ * The reply as an event stream. Headers go out with the first write.
+ */
+final class EventStream
+{
+    private bool $started = false;
+    private float $lastWrite = 0.0;
+
+    /** @param int $keepAliveMs milliseconds of silence after which a comment is written */
+    public function __construct(private readonly int $keepAliveMs)
+    {
+    }
+
+    public function message(string $json): void
+    {
+        $this->write("event: message\ndata: $json\n\n");
+    }
+
+    /**
+     * Writes a comment when the stream was silent for long. It keeps proxies from closing the stream, and it is the only
+     * way to notice that the client has gone: PHP looks when it writes.
+     */
+    public function keepAlive(): void
+    {
+        if ($this->untilKeepAlive() <= 0) {
+            $this->write(": waiting\n\n");
+        }
+    }
+
+    /** Milliseconds until {@see keepAlive()} has something to do. */
+    public function untilKeepAlive(): int
+    {
+        return (int) ceil($this->keepAliveMs - (microtime(true) - $this->lastWrite) * 1000);
+    }
+
+    private function write(string $text): void
+    {
+        if (!$this->started) {
+            $this->start();
+        }
+        echo $text;
+        flush();
+        $this->lastWrite = microtime(true);
+        if (connection_aborted() === 1) {
+            throw new ClientGone('The client closed its event stream.');
+        }
+    }
+
+    private function start(): void
+    {
+        $this->started = true;
+        ignore_user_abort(true);
+        while (ob_get_level() > 0) {
+            ob_end_flush();
+        }
+        header('Content-Type: text/event-stream');
+        header('Cache-Control: no-cache');
+        header('X-Accel-Buffering: no');
+    }
+}

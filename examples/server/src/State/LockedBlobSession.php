@@ -1,0 +1,88 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Example\State;
+
+use McpState\PendingStatus;
+
+/**
+ * The same blob with a lock for each session, the way mcp/sdk 0.9 offers it, with what that version repaired beside:
+ * a stream awaits only its own question, results do not pass the queue, answers that nobody awaits are dropped.
+ *
+ * The lock is held from before the session is read until the exchange has ended, but for the sleep between two polls.
+ * So answers come back right, and requests of one session are served one after the other.
+ */
+final class LockedBlobSession extends BlobState
+{
+    /** @var list<string> */
+    private array $results = [];
+
+    /** @param resource $lock */
+    public function __construct(string $id, string $file, private $lock)
+    {
+        parent::__construct($id, $file);
+    }
+
+    public function reply(string $message): void
+    {
+        $this->results[] = $message;
+    }
+
+    public function take(): array
+    {
+        $this->saveOwn();
+        $blob = $this->fresh();
+        $queue = $blob->get(self::QUEUE, []);
+        if ($queue !== []) {
+            $blob->set(self::QUEUE, []);
+            $blob->save();
+        }
+        $results = $this->results;
+        $this->results = [];
+
+        return [...array_column($queue, 'message'), ...$results];
+    }
+
+    public function claim(?int $id): Answer
+    {
+        $entry = $id === null ? null : $this->fresh()->get(self::PENDING, [])[$id] ?? null;
+        if ($entry === null) {
+            return new Answer(PendingStatus::Unknown);
+        }
+        $response = $this->takeResponse($id);
+        if ($response !== null) {
+            return new Answer(PendingStatus::Answered, $response);
+        }
+        if (!self::timedOut($entry)) {
+            return new Answer(PendingStatus::Waiting);
+        }
+        $this->dropPending($this->fresh(), $id);
+
+        return new Answer(PendingStatus::TimedOut);
+    }
+
+    public function wait(int $atMostMs): void
+    {
+        flock($this->lock, LOCK_UN);
+        usleep(100_000);
+        flock($this->lock, LOCK_EX);
+    }
+
+    public function end(): void
+    {
+        $this->saveOwn();
+        flock($this->lock, LOCK_UN);
+    }
+
+    protected function refusal(Blob $own, mixed $id): ?string
+    {
+        $entry = is_int($id) ? $own->get(self::PENDING, [])[$id] ?? null : null;
+
+        return match (true) {
+            $entry === null => 'Unknown',
+            self::timedOut($entry) => 'TimedOut',
+            default => null,
+        };
+    }
+}

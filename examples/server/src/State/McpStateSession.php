@@ -1,0 +1,168 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Example\State;
+
+use McpState\DuplicatePolicy;
+use McpState\Exception\OwnerExpired;
+use McpState\Exception\SessionNotFound;
+use McpState\Owner;
+use McpState\OwnerKind;
+use McpState\PendingStatus;
+use McpState\Session;
+
+/**
+ * A session in mcp-state: each method is one or two operations of the library, and each of those is atomic.
+ *
+ * The exchange is an *owner*. What it queues, asks and serves belongs to it: no other process can take its messages,
+ * claim its answers or see its timeouts. It attaches when it first has something to own (an answer or a notification
+ * from the client never does) and is released when it ends, also by a fatal error or a kill.
+ */
+final class McpStateSession implements SessionState
+{
+    private ?Owner $owner = null;
+
+    /** Where the last wait ended: the next one returns for what is newer. */
+    private int $cursor = 0;
+
+    /** @var list<int|string> ids of the client's requests that this exchange serves */
+    private array $serving = [];
+
+    public function __construct(private readonly Session $session, private readonly bool $streams)
+    {
+    }
+
+    public function id(): string
+    {
+        return $this->session->id;
+    }
+
+    public function get(string $key): mixed
+    {
+        return $this->session->get($key);
+    }
+
+    public function all(): array
+    {
+        return $this->session->all();
+    }
+
+    public function set(array $values): void
+    {
+        $this->session->patch($values);
+    }
+
+    public function update(string $key, \Closure $change): void
+    {
+        $this->session->update($key, $change);
+    }
+
+    public function begin(int|string $id, bool $reject): bool
+    {
+        $policy = $reject ? DuplicatePolicy::Reject : DuplicatePolicy::Isolate;
+        $begun = $this->owned(static fn (Owner $owner) => $owner->beginRequest($id, $policy));
+        if ($begun) {
+            $this->serving[] = $id;
+        }
+
+        return $begun;
+    }
+
+    public function finish(int|string $id): bool
+    {
+        return $this->owned(static fn (Owner $owner) => $owner->finishRequest($id)) === true;
+    }
+
+    public function cancel(int|string $id): void
+    {
+        $this->session->cancelRequest($id);
+    }
+
+    public function reply(string $message): void
+    {
+        $this->owned(static fn (Owner $owner) => $owner->enqueueOutgoing($message));
+    }
+
+    public function notify(string $message): void
+    {
+        $this->owned(static fn (Owner $owner) => $owner->enqueueOutgoing($message));
+    }
+
+    public function broadcast(string $message): void
+    {
+        $this->session->enqueueBroadcast($message);
+    }
+
+    public function take(): array
+    {
+        return $this->owner === null
+            ? []
+            : array_map(
+                static fn ($message) => $message->body,
+                $this->owned(static fn (Owner $owner) => $owner->takeOutgoing()),
+            );
+    }
+
+    public function ask(array $message, int $timeoutMs): int
+    {
+        return $this->owned(static fn (Owner $owner) => $owner->sendRequest($message, $timeoutMs))->id;
+    }
+
+    public function claim(?int $id): Answer
+    {
+        foreach ($this->serving as $request) {
+            if ($this->owned(static fn (Owner $owner) => $owner->isCancelled($request))) {
+                return new Answer(PendingStatus::Cancelled);
+            }
+        }
+        if ($id === null) {
+            return new Answer(PendingStatus::Unknown);
+        }
+        $claim = $this->owned(static fn (Owner $owner) => $owner->pendingRequest($id)->claim());
+
+        return new Answer($claim->status, $claim->isAnswered() ? $claim->json() : null, $claim->remainingMs ?? 0);
+    }
+
+    public function wait(int $atMostMs): void
+    {
+        $this->cursor = $this->owned(fn (Owner $owner) => $owner->wait($atMostMs, $this->cursor))->cursor;
+    }
+
+    public function deliver(mixed $id, string $response): ?string
+    {
+        return $this->session->deliverResponse($id, $response)->reason?->name;
+    }
+
+    public function end(): void
+    {
+        try {
+            $this->owner?->detach();
+        } catch (SessionNotFound) {
+            // Destroyed meanwhile, and its owners with it.
+        }
+        $this->owner = null;
+    }
+
+    /**
+     * An owner that was silent for longer than the session's TTL and an hour has been released; the exchange is still
+     * there, and goes on as a new one.
+     *
+     * @template T
+     * @param \Closure(Owner): T $operation
+     * @return T
+     */
+    private function owned(\Closure $operation): mixed
+    {
+        try {
+            return $operation($this->owner ??= $this->attach());
+        } catch (OwnerExpired) {
+            return $operation($this->owner = $this->attach());
+        }
+    }
+
+    private function attach(): Owner
+    {
+        return $this->session->attach($this->streams ? OwnerKind::Stream : OwnerKind::Reply);
+    }
+}

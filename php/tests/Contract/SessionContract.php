@@ -1,0 +1,221 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Contract;
+
+use McpState\Exception\SessionExists;
+use McpState\Exception\SessionNotFound;
+use McpState\Session;
+
+/** Sessions: made once, found by id, gone for good. */
+trait SessionContract
+{
+    public function testASessionIsFoundByItsId(): void
+    {
+        $store = $this->createStore();
+        $session = $store->createSession();
+
+        self::assertMatchesRegularExpression('/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/', $session->id);
+        self::assertSame($session->id, $store->openSession($session->id)?->id);
+        self::assertNotSame($session->id, $store->createSession()->id);
+    }
+
+    public function testAnIdOfAnyVisibleAsciiCanBeChosen(): void
+    {
+        $store = $this->createStore();
+        $id = \implode('', \range('!', '~')) . \bin2hex(\random_bytes(50));
+
+        self::assertNull($store->openSession($id));
+        self::assertSame($id, $store->createSession($id)->id);
+        self::assertNotNull($store->openSession($id));
+    }
+
+    public function testAnIdIsTakenOnce(): void
+    {
+        $store = $this->createStore();
+        $first = $store->createSession();
+        $first->set('mine', true);
+
+        $e = self::assertThrows(SessionExists::class, static fn () => $store->createSession($first->id));
+        self::assertStringContainsString($first->id, $e->getMessage());
+        self::assertTrue($first->get('mine'));
+    }
+
+    public function testG7DestroyedIsFinalAlsoWhenTheIdIsTakenAgain(): void
+    {
+        $store = $this->createStore();
+        $session = $store->createSession();
+        $owner = $session->attach();
+        $session->set('of', 'the first');
+
+        self::assertTrue($session->destroy());
+        self::assertNull($store->openSession($session->id));
+        self::assertFalse($session->destroy());
+        self::assertFalse($session->touch());
+        $second = $store->createSession($session->id);
+
+        foreach (self::operations() as $name => $operation) {
+            self::assertThrows(SessionNotFound::class, static fn () => $operation($session, $owner));
+            self::assertSame([], $second->all(), $name);
+        }
+
+        self::assertFalse($session->touch());
+        self::assertFalse($session->destroy());
+        self::assertTrue($second->touch());
+        self::assertFalse($second->has('of'));
+    }
+
+    /** @return array<string, \Closure> every operation that must not bring a session back */
+    private static function operations(): array
+    {
+        return [
+            'attach' => static fn (Session $s, $o) => $s->attach(),
+            'get' => static fn (Session $s, $o) => $s->get('k'),
+            'has' => static fn (Session $s, $o) => $s->has('k'),
+            'all' => static fn (Session $s, $o) => $s->all(),
+            'set' => static fn (Session $s, $o) => $s->set('k', 1),
+            'remove' => static fn (Session $s, $o) => $s->remove('k'),
+            'take' => static fn (Session $s, $o) => $s->take('k'),
+            'putIfAbsent' => static fn (Session $s, $o) => $s->putIfAbsent('k', 1),
+            'patch' => static fn (Session $s, $o) => $s->patch(['k' => 1]),
+            'compareAndSet' => static fn (Session $s, $o) => $s->compareAndSet('k', null, 1),
+            'update' => static fn (Session $s, $o) => $s->update('k', static fn () => 1),
+            'stats' => static fn (Session $s, $o) => $s->stats(),
+            'nextRequestId' => static fn (Session $s, $o) => $s->nextRequestId(),
+            'enqueueBroadcast' => static fn (Session $s, $o) => $s->enqueueBroadcast('{}'),
+            'deliverResponse' => static fn (Session $s, $o) => $s->deliverResponse(1, '{}'),
+            'cancelRequest' => static fn (Session $s, $o) => $s->cancelRequest(1),
+            'allPending' => static fn (Session $s, $o) => $s->allPending(),
+            'enqueueOutgoing' => static fn (Session $s, $o) => $o->enqueueOutgoing('{}'),
+            'takeOutgoing' => static fn (Session $s, $o) => $o->takeOutgoing(),
+            'peekOutgoing' => static fn (Session $s, $o) => $o->peekOutgoing(),
+            'acknowledge' => static fn (Session $s, $o) => $o->acknowledge(1),
+            'sendRequest' => static fn (Session $s, $o) => $o->sendRequest(['method' => 'm']),
+            'registerPending' => static fn (Session $s, $o) => $o->registerPending(1),
+            'pending' => static fn (Session $s, $o) => $o->pending(),
+            'claim' => static fn (Session $s, $o) => $o->pendingRequest(1)->claim(),
+            'peek' => static fn (Session $s, $o) => $o->pendingRequest(1)->peek(),
+            'cancel' => static fn (Session $s, $o) => $o->pendingRequest(1)->cancel(),
+            'await' => static fn (Session $s, $o) => $o->pendingRequest(1)->await(),
+            'claimAny' => static fn (Session $s, $o) => $o->claimAny(),
+            'resolveTimeouts' => static fn (Session $s, $o) => $o->resolveTimeouts(),
+            'beginRequest' => static fn (Session $s, $o) => $o->beginRequest(1),
+            'finishRequest' => static fn (Session $s, $o) => $o->finishRequest(1),
+            'isCancelled' => static fn (Session $s, $o) => $o->isCancelled(1),
+            'renew' => static fn (Session $s, $o) => $o->renew(),
+        ];
+    }
+
+    public function testDestroySessionSaysWhetherThereWasOne(): void
+    {
+        $store = $this->createStore();
+        $id = $store->createSession()->id;
+
+        self::assertTrue($store->destroySession($id));
+        self::assertFalse($store->destroySession($id));
+    }
+
+    public function testG12ASessionOfAPrincipalIsNotThereForAnyOther(): void
+    {
+        $store = $this->createStore();
+        $id = $store->createSession(principal: 'alice')->id;
+
+        self::assertNull($store->openSession($id));
+        self::assertNull($store->openSession($id, 'bob'));
+        self::assertFalse($store->destroySession($id));
+        self::assertFalse($store->destroySession($id, 'bob'));
+        self::assertThrows(SessionExists::class, static fn () => $store->createSession($id, principal: 'bob'));
+
+        $mine = $store->openSession($id, 'alice');
+        self::assertNotNull($mine);
+        $mine->set('k', 1);
+        self::assertTrue($store->destroySession($id, 'alice'));
+        self::assertFalse($mine->touch());
+    }
+
+    public function testAnIdleSessionExpires(): void
+    {
+        $store = $this->createStore();
+        $session = $store->createSession(ttlMs: 20);
+
+        \usleep(60_000);
+        self::assertNull($store->openSession($session->id));
+        self::assertFalse($session->touch());
+        self::assertThrows(SessionNotFound::class, static fn () => $session->get('k'));
+    }
+
+    public function testTheStoresTtlIsTheDefault(): void
+    {
+        $store = $this->createStore('ttl_ms=20');
+        $short = $store->createSession();
+        $long = $store->createSession(ttlMs: 60_000);
+
+        \usleep(60_000);
+        self::assertNull($store->openSession($short->id));
+        self::assertNotNull($store->openSession($long->id));
+    }
+
+    public function testASessionInUseDoesNotExpire(): void
+    {
+        $session = $this->createStore()->createSession(ttlMs: 300);
+
+        for ($i = 0; $i < 20; ++$i) {
+            \usleep(30_000);
+            self::assertTrue($session->touch());
+        }
+    }
+
+    public function testASessionDoesNotExpireWhileAnOwnerLives(): void
+    {
+        $store = $this->createStore();
+        $session = $store->createSession(ttlMs: 20);
+        $owner = $session->attach();
+
+        \usleep(60_000);
+        self::assertNotNull($store->openSession($session->id));
+        $owner->enqueueOutgoing('{}');
+        $owner->detach();
+
+        \usleep(60_000);
+        self::assertNull($store->openSession($session->id));
+    }
+
+    public function testG11ExpiredSessionsAreCollectedBitByBit(): void
+    {
+        $store = $this->createStore(fresh: true);
+
+        // What other tests of this process left in the store is not ours to count.
+        while ($store->collect()->more) {
+            continue;
+        }
+
+        for ($i = 0; $i < 5; ++$i) {
+            $store->createSession(ttlMs: 1)->set('k', $i);
+        }
+
+        $alive = $store->createSession();
+        \usleep(20_000);
+
+        $first = $store->collect(3);
+        self::assertSame([3, true], [$first->sessions, $first->more]);
+        $rest = $store->collect(3);
+        self::assertSame([2, false], [$rest->sessions, $rest->more]);
+        self::assertSame(0, $store->collect()->sessions);
+        self::assertTrue($alive->touch());
+    }
+
+    public function testStatsAreForPeopleAndHaveNumbers(): void
+    {
+        $session = $this->createSession();
+        $session->deliverResponse(123456, '{}');
+
+        self::assertNotSame([], $session->stats());
+        self::assertNotSame([], $this->createStore()->stats());
+    }
+
+    public function testTheDsnTellsWhichStoreThisIs(): void
+    {
+        self::assertStringStartsWith(\explode('?', static::dsn())[0], $this->createStore()->dsn());
+    }
+}

@@ -21,9 +21,9 @@ demo: ## a real MCP server under parallel calls: JSON blob, blob under a lock, m
 	@$(env) "$$PYTHON" examples/client/demo.py $(ARGS)
 
 serve: ## the example server for a client of your own (PORT=8080)
-	$(setup) build
+	$(setup) demo
 	@scripts/build
-	@scripts/serve $(PORT)
+	@$(env) "$$PYTHON" scripts/serve.py $(if $(PORT),--port $(PORT)) -d extension="$$PWD/build/mcp_state.so"
 
 test: ## everything: Rust, phpt, PHPUnit, lints, whole-system tests
 	$(setup) test

@@ -316,7 +316,8 @@ final class GuaranteesTest extends StoreTestCase
                 $session = $store->openSession($args[0]);
                 say('writing');
                 for ($i = 0;; ++$i) {
-                    $session->patch(["a.$args[1]" => $i, "b.$args[1]" => str_repeat('x', $i % 3000), "c.$args[1]" => $i]);
+                    $x = str_repeat('x', $i % 3000);
+                    $session->patch(["a.$args[1]" => $i, "b.$args[1]" => $x, "c.$args[1]" => $i]);
                 }
                 PHP, self::dsn(), $session->id, (string) $round);
             $child->hear();
@@ -325,7 +326,7 @@ final class GuaranteesTest extends StoreTestCase
 
             $a = $session->get("a.$round");
             self::assertSame($a, $session->get("c.$round"), 'half a patch');
-            self::assertSame($a === null ? null : $a % 3000, \strlen($session->get("b.$round", '')) ?: $a);
+            self::assertSame(($a ?? 0) % 3000, \strlen($session->get("b.$round", '')), 'half a patch');
             $session->set('alive', $round);
         }
 
@@ -565,5 +566,22 @@ final class GuaranteesTest extends StoreTestCase
         self::assertSame(\SIGTERM, \pcntl_wtermsig($status));
         self::assertSame($pid, $session->get('child'));
         $owner->renew();
+    }
+
+    public function testTheEndOfAForkedChildIsNotTheEndOfItsParentsOwners(): void
+    {
+        $session = $this->createSession();
+        $child = Child::start(<<<'PHP'
+            $owner = $store->openSession($args[0])->attach();
+            $owner->enqueueOutgoing('"kept"');
+            $pid = pcntl_fork();
+            if ($pid === 0) {
+                exit(0);
+            }
+            pcntl_waitpid($pid, $status);
+            say($owner->takeOutgoing()[0]->body);
+            PHP, self::dsn(), $session->id);
+
+        self::assertSame('"kept"', $child->hear());
     }
 }

@@ -23,7 +23,7 @@ final class DriverTest extends TestCase
     public function testAnExtensionThatDoesNotFitSaysWhichSideToUpgrade(int $version, string $mend): void
     {
         $message = $this->openWithoutExtension(
-            "namespace McpState\\Native { const API_VERSION = $version; const VERSION = '9.8.7'; final class Engine {} }"
+            "namespace McpState\\Native { const API_VERSION = $version; const VERSION = '9.8.7'; }"
         );
 
         self::assertStringContainsString('McpState\Exception\BackendMissing', $message);

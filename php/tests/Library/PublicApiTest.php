@@ -65,8 +65,8 @@ final class PublicApiTest extends TestCase
 
         foreach ((new \ReflectionClass(Native\Session::class))->getConstants() as $name => $value) {
             if (\str_starts_with($name, $prefix)) {
-                $native[\str_replace(' ', '', \ucwords(\strtolower(\strtr(\substr($name, \strlen($prefix)), '_', ' '))))]
-                    = $value;
+                $words = \strtolower(\strtr(\substr($name, \strlen($prefix)), '_', ' '));
+                $native[\str_replace(' ', '', \ucwords($words))] = $value;
             }
         }
 

@@ -1,0 +1,17 @@
+--TEST--
+A limit that makes no sense is said when a store is opened, not ignored
+--EXTENSIONS--
+mcp_state
+--INI--
+mcp_state.max_message_bytes=lots
+--FILE--
+<?php
+try {
+    McpState\Native\Engine::open('memory://');
+    echo "opened\n";
+} catch (McpState\Native\Failure $failure) {
+    echo $failure->getMessage(), "\n";
+}
+?>
+--EXPECTF--
+%smax_message_bytes%slots%s

@@ -145,7 +145,7 @@ final class Owner
 
         if ($remainingMs === null) {
             throw new Exception\DuplicateRequestId(
-                "A pending request of session \"{$this->session->id}\" has the id $id already."
+                "a pending request of this session has the id $id already; nextRequestId() gives one that is free"
             );
         }
 

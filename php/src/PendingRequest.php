@@ -92,7 +92,7 @@ final class PendingRequest
     public function await(?int $waitMs = null, ?\Closure $onSlice = null): Claim
     {
         if ($waitMs !== null && $waitMs < 0) {
-            throw new Exception\InvalidArgument("A wait of $waitMs ms: it must be 0 or more.");
+            throw new Exception\InvalidArgument("a wait of $waitMs ms is not valid: it must be 0 or more");
         }
 
         $startedAt = \hrtime(true);
@@ -127,7 +127,7 @@ final class PendingRequest
 
             if ($result->status === WaitStatus::Destroyed) {
                 throw new Exception\SessionNotFound(
-                    "The session \"{$this->owner->session->id}\" ended while request {$this->id} waited for its answer."
+                    "the session ended while request {$this->id} waited for its answer"
                 );
             }
         }

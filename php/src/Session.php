@@ -320,7 +320,7 @@ final class Session
         }
 
         throw new Exception\UpdateConflict(
-            "The value under \"$key\" changed before each of " . self::UPDATE_ATTEMPTS . ' attempts to update it.'
+            "the value under \"$key\" was changed by others before each of " . self::UPDATE_ATTEMPTS . ' attempts'
         );
     }
 

@@ -73,7 +73,14 @@ final class Store
             throw FailureKind::exception($failure);
         }
 
-        return new Session($session ?? throw new Exception\SessionExists("The session \"$id\" exists already."));
+        if ($session === null) {
+            // Whoever has a whole id has the session, so no message shows one.
+            throw new Exception\SessionExists(
+                'session ' . \substr((string) $id, 0, 8) . '… exists already; without an id, a random one is chosen'
+            );
+        }
+
+        return new Session($session);
     }
 
     /**

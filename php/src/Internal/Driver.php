@@ -28,8 +28,8 @@ final class Driver
     {
         if (!\defined('McpState\Native\API_VERSION')) {
             throw new BackendMissing(
-                'No store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
-                . (\php_ini_loaded_file() ?: 'no php.ini') . '). Install it and add "extension=mcp_state".'
+                'no store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
+                . (\php_ini_loaded_file() ?: 'no php.ini') . '); install it and add extension=mcp_state there'
             );
         }
 
@@ -49,10 +49,10 @@ final class Driver
     private static function mismatch(int $found, string $version): string
     {
         $mend = $found < self::API_VERSION
-            ? 'Upgrade the extension (and reload PHP), or install an older mcp-state/mcp-state.'
-            : 'Upgrade the Composer package mcp-state/mcp-state, or install an older extension.';
+            ? 'upgrade the extension and reload PHP, or install an older mcp-state/mcp-state'
+            : 'upgrade the Composer package mcp-state/mcp-state, or install an older extension';
 
-        return "The extension mcp_state $version has API version $found, but this library needs "
-            . self::API_VERSION . '. ' . $mend;
+        return "the extension mcp_state $version has API version $found, but this library needs "
+            . self::API_VERSION . "; $mend";
     }
 }

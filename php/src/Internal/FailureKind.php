@@ -54,7 +54,7 @@ enum FailureKind: int
             self::StoreCorrupt => new Exception\StoreCorrupt($message, $code, $failure),
             self::OutcomeUnknown => new Exception\OutcomeUnknown($message, $code, $failure),
             self::Internal => new Exception\InternalError($message, $code, $failure),
-            null => new Exception\InternalError("Unknown failure $code: $message", $code, $failure),
+            null => new Exception\InternalError("unknown failure $code: $message", $code, $failure),
         };
     }
 }

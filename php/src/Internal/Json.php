@@ -25,7 +25,7 @@ final class Json
             return \json_encode($value, self::FLAGS);
         } catch (\JsonException $e) {
             throw new InvalidArgument(
-                'A value of type ' . \get_debug_type($value) . ' cannot be stored as JSON: ' . $e->getMessage(),
+                'a value of type ' . \get_debug_type($value) . ' cannot become JSON: ' . $e->getMessage(),
                 0,
                 $e,
             );
@@ -38,7 +38,7 @@ final class Json
         try {
             return \json_decode($text, true, 512, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $e) {
-            throw new InvalidArgument('A text of ' . \strlen($text) . ' bytes is not JSON: ' . $e->getMessage(), 0, $e);
+            throw new InvalidArgument('a text of ' . \strlen($text) . ' bytes is not JSON: ' . $e->getMessage(), 0, $e);
         }
     }
 }

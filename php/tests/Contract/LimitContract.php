@@ -58,7 +58,9 @@ trait LimitContract
         $message = '"' . \str_repeat('x', 598) . '"';
         $owner->enqueueOutgoing($message);
 
-        self::assertLimit('max_owner_bytes', 1000, 1200, static fn () => $owner->enqueueOutgoing($message));
+        $e = self::assertThrows(LimitExceeded::class, static fn () => $owner->enqueueOutgoing($message));
+        self::assertSame(['max_owner_bytes', 1000], [$e->limit, $e->maximum]);
+        self::assertGreaterThanOrEqual(1200, $e->actual);
         $owner->takeOutgoing();
         $owner->enqueueOutgoing($message);
         self::assertBodies([$message], $owner->takeOutgoing());

@@ -72,6 +72,16 @@ trait WaitContract
         self::assertSame(WaitStatus::Deadline, $reply->wait(1, 0, Interest::Message)->status);
     }
 
+    public function testAStreamThatComesLaterFindsTheBroadcastsThatAreWaiting(): void
+    {
+        $session = $this->createSession();
+        $session->enqueueBroadcast('{}');
+        $stream = $session->attach(OwnerKind::Stream);
+
+        self::assertSame(WaitStatus::Ready, $stream->wait(1000, 0, Interest::Message)->status);
+        self::assertSame(WaitStatus::Deadline, $session->attach(OwnerKind::Reply)->wait(1)->status);
+    }
+
     public function testAWaitOnADestroyedSessionSaysSo(): void
     {
         $owner = $this->createOwner();

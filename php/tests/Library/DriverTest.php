@@ -35,8 +35,8 @@ final class DriverTest extends TestCase
     /** @return iterable<array{int, string}> */
     public static function versions(): iterable
     {
-        yield 'too old' => [0, 'Upgrade the extension'];
-        yield 'too new' => [1000, 'Upgrade the Composer package'];
+        yield 'too old' => [0, 'upgrade the extension'];
+        yield 'too new' => [1000, 'upgrade the Composer package'];
     }
 
     /** Opens a store in a PHP without any extension, after $prelude; what came of it. */

@@ -81,6 +81,8 @@ class McpClient:
         self.protocol_version: str | None = None
         self.questions: list[Question] = []
         """Every question so far, in order of arrival."""
+        self.replies: dict[Id, Reply] = {}
+        """What has come so far for each call, by its id; of the latest where an id was used again."""
         self._headers = headers or {}
         self._ids = itertools.count(1)
         self._asked: dict[str, asyncio.Future[Question]] = defaultdict(asyncio.get_running_loop().create_future)
@@ -108,6 +110,10 @@ class McpClient:
         self.protocol_version = response["result"]["protocolVersion"]
         await self.notify("notifications/initialized")
         return reply
+
+    def add_headers(self, headers: dict[str, str]) -> None:
+        """Sends $headers with every request from now on."""
+        self._headers = self._headers | headers
 
     def next_id(self) -> int:
         return next(self._ids)
@@ -157,6 +163,8 @@ class McpClient:
         """Posts $message and reads the reply to its end. Never raises for what the server does: the Reply says it."""
         reply = Reply()
         call = message.get("id") if isinstance(message, dict) and "method" in message else None
+        if call is not None:
+            self.replies[call] = reply
         started = time.perf_counter()
         try:
             await asyncio.wait_for(self._exchange(message, call, reply), self.timeout if timeout is None else timeout)

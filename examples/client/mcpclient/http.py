@@ -25,11 +25,11 @@ class Response:
 
     status: int
     headers: dict[str, str]
-    _connection: Connection = field(repr=False)
+    connection: Connection = field(repr=False)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. The connection is free again after the last chunk."""
-        reader = self._connection.reader
+        reader = self.connection.reader
         try:
             if self.status in (204, 304):
                 pass
@@ -49,12 +49,12 @@ class Response:
                     rest -= len(chunk)
                     yield chunk
             else:
-                self._connection.reusable = False
+                self.connection.reusable = False
                 while chunk := await reader.read(65536):
                     yield chunk
         except (asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
             raise HttpError(f"the connection closed within the body: {error!r}") from error
-        self._connection.release()
+        self.connection.release()
 
     async def body(self) -> bytes:
         """The whole body."""
@@ -86,11 +86,9 @@ class Connection:
         self.writer = writer
         self.reusable = True
 
-    async def exchange(self, request: bytes) -> Response:
-        """Sends $request and reads the head of the reply."""
+    async def head(self) -> Response:
+        """Reads the head of the reply to what was sent."""
         try:
-            self.writer.write(request)
-            await self.writer.drain()
             head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise HttpError(f"the connection closed before the reply: {error!r}") from error
@@ -125,11 +123,12 @@ class HttpClient:
 
     async def request(self, method: str, headers: dict[str, str], body: bytes = b"") -> Response:
         """Sends one request; the reply's body is still to be read, or given up with discard()."""
-        connection = await self._connect()
+        lines = [f"{method} {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        connection = await self._connection()
         try:
-            lines = [f"{method} {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}", f"Content-Length: {len(body)}"]
-            lines += [f"{name}: {value}" for name, value in headers.items()]
-            return await connection.exchange("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+            connection.writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+            return await connection.head()
         except BaseException:
             connection.close()
             raise
@@ -137,21 +136,20 @@ class HttpClient:
     @staticmethod
     def discard(response: Response) -> None:
         """Gives up a reply that was not read to its end."""
-        response._connection.close()
+        response.connection.close()
 
     def close(self) -> None:
         """Closes the idle connections."""
         while self.idle:
             self.idle.pop().close()
 
-    async def _connect(self) -> Connection:
+    async def _connection(self) -> Connection:
         while self.idle:
             connection = self.idle.pop()
             if not connection.reader.at_eof() and not connection.writer.is_closing():
                 return connection
             connection.close()
         try:
-            reader, writer = await asyncio.open_connection(self.host, self.port, limit=MAX_HEADER_BYTES)
+            return Connection(self, *await asyncio.open_connection(self.host, self.port, limit=MAX_HEADER_BYTES))
         except OSError as error:
             raise HttpError(f"cannot connect to {self.host}:{self.port}: {error}") from error
-        return Connection(self, reader, writer)

@@ -199,11 +199,13 @@ async def echo(client: McpClient, tally: Tally, *, delay: float = 0.0, id: int |
 class Ask:
     """A call of `ask` under way."""
 
-    def __init__(self, client: McpClient, options: Options, *, timeout: float | None = None) -> None:
+    def __init__(
+        self, client: McpClient, options: Options, *, timeout: float | None = None, id: int | None = None
+    ) -> None:
         self.client = client
         self.options = options
         self.word = sentinel("ask")
-        self.id = client.next_id()
+        self.id = client.next_id() if id is None else id
         self._question: Question | None = None
         arguments = {"sentinel": self.word, "timeout": options.ask_timeout if timeout is None else timeout}
         self._call = asyncio.create_task(client.call("ask", arguments, id=self.id))
@@ -228,6 +230,10 @@ class Ask:
 
     async def reply(self) -> Reply:
         return (await self._call)[1]
+
+    def leave(self) -> None:
+        """Closes the connection, as a client does that is killed."""
+        self._call.cancel()
 
     @property
     def is_over(self) -> bool:

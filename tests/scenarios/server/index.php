@@ -1,0 +1,80 @@
+<?php
+
+/**
+ * The example server with what tests need to look inside and to make trouble:
+ *
+ * - the header X-Worker-Pid on every reply, X-Test-Log on replies whose serving was logged;
+ * - sessions that live for as many milliseconds as the request header X-Test-Ttl-Ms says;
+ * - MCP_STATE_DELAYS=SEED:MAX_US, random delays before and after every operation on the store;
+ * - the tools `crash` and `stats`.
+ */
+
+declare(strict_types=1);
+
+use McpState\Example\Call;
+use McpState\Example\HttpServer;
+use McpState\Example\Json;
+use McpState\Example\State\Sessions;
+use McpState\Example\Tool;
+use McpState\Example\Tools;
+use McpState\Store;
+use McpState\Tests\DelayedSessions;
+use McpState\Tests\Delays;
+
+require __DIR__ . '/../../../examples/server/autoload.php';
+require __DIR__ . '/Delays.php';
+require __DIR__ . '/DelayedSession.php';
+require __DIR__ . '/DelayedSessions.php';
+
+$tools = new Tools();
+$tools->add(new Tool(
+    'crash',
+    'Ends the request, after a question that nobody waits for any more.',
+    ['kind' => ['type' => 'string', 'enum' => ['exit', 'fatal', 'kill']], 'sentinel' => ['type' => 'string']],
+    static function (array $arguments, Call $call): string {
+        $call->session->ask([
+            'jsonrpc' => '2.0',
+            'method' => 'elicitation/create',
+            'params' => ['message' => $arguments['sentinel'], 'requestedSchema' => ['type' => 'object']],
+        ], 60_000);
+        header('Content-Type: text/event-stream');
+        foreach ($call->session->take() as $message) {
+            echo "data: $message\n\n";
+        }
+        flush();
+        match ($arguments['kind']) {
+            'exit' => exit(1),
+            'fatal' => str_repeat('x', 1 << 40),
+            'kill' => posix_kill(getmypid(), SIGKILL),
+        };
+
+        return 'still alive';
+    },
+    streams: true,
+));
+$tools->add(new Tool(
+    'stats',
+    'What the store counts: of this session, and in all.',
+    [],
+    static fn (array $arguments, Call $call): string => Json::encode([
+        'session' => Store::open()->openSession($call->session->id())?->stats(),
+        'store' => Store::open()->stats(),
+    ]),
+));
+
+header('X-Worker-Pid: ' . getmypid());
+if (isset($_SERVER['HTTP_X_TEST_TTL_MS'])) {
+    putenv('MCP_SESSION_TTL=' . (int) $_SERVER['HTTP_X_TEST_TTL_MS'] / 1000);
+}
+$delays = Delays::fromEnvironment((string) file_get_contents('php://input'));
+
+HttpServer::fromEnvironment(
+    $tools,
+    decorate: static fn (Sessions $sessions): Sessions => $delays === null ? $sessions : new DelayedSessions($sessions, $delays),
+    log: static function (string $text): void {
+        error_log($text);
+        if (!headers_sent()) {
+            header('X-Test-Log: ' . strtok($text, "\r\n"));
+        }
+    },
+)->serve();

@@ -235,14 +235,13 @@ trait AttributeContract
         $session = $this->createSession();
         $runs = 0;
 
-        self::assertThrows(UpdateConflict::class, static fn () => $session->update(
-            'k',
-            static function () use ($session, &$runs): string {
-                $session->set('k', ++$runs);
+        $interfere = static function () use ($session, &$runs): string {
+            $session->set('k', ++$runs);
 
-                return 'mine';
-            },
-        ));
+            return 'mine';
+        };
+
+        self::assertThrows(UpdateConflict::class, static fn () => $session->update('k', $interfere));
         self::assertSame($runs, $session->get('k'));
         self::assertGreaterThanOrEqual(100, $runs);
     }

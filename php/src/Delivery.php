@@ -18,11 +18,13 @@ final class Delivery
     ) {
     }
 
+    /** The answer reached its request. */
     public static function delivered(): self
     {
         return new self(true, null);
     }
 
+    /** The answer was discarded. */
     public static function late(LateReason $reason): self
     {
         return new self(false, $reason);

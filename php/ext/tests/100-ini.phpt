@@ -3,7 +3,7 @@ mcp_state.dsn names the store where none is given; limits come from the ini, and
 --EXTENSIONS--
 mcp_state
 --INI--
-mcp_state.dsn=memory://?max_owners=2
+mcp_state.dsn="memory://?max_owners=2"
 mcp_state.max_message_bytes=1K
 mcp_state.max_pending=1
 --FILE--

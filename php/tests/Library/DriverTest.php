@@ -81,7 +81,7 @@ final class DriverTest extends TestCase
     public function testTheIniSettingGoesBeforeTheEnvironment(): void
     {
         $code = 'require $argv[1]; echo McpState\Store::open()->dsn();';
-        $command = [\PHP_BINARY, '-d', 'mcp_state.dsn=memory://?ttl_ms=777', '-r', $code, '--'];
+        $command = [\PHP_BINARY, '-d', 'mcp_state.dsn="memory://?ttl_ms=777"', '-r', $code, '--'];
         $command[] = \dirname(__DIR__, 2) . '/autoload.php';
         \putenv('MCP_STATE_DSN=memory://?ttl_ms=888');
 

@@ -1,0 +1,188 @@
+//! The names things go by: session ids, owner tokens, JSON-RPC ids, and the digests that rows are keyed with.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::InvalidArgument;
+
+/// The longest session id, in bytes.
+pub(crate) const MAX_SESSION_ID: usize = 255;
+
+/// The longest string a JSON-RPC id may be, in bytes.
+const MAX_REQUEST_ID: usize = 255;
+
+/// An `Mcp-Session-Id`: 1 to 255 visible ASCII characters (MCP 2025-11-25, transports, session management).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// Checks `id`.
+    pub fn new(id: impl Into<String>) -> Result<Self, InvalidArgument> {
+        let id = id.into();
+        let reason = if id.is_empty() {
+            "it is empty".to_owned()
+        } else if id.len() > MAX_SESSION_ID {
+            format!("it is {} bytes long and the limit is {MAX_SESSION_ID}", id.len())
+        } else if !id.bytes().all(|byte| byte.is_ascii_graphic()) {
+            "only visible ASCII characters (0x21 to 0x7e) are allowed".to_owned()
+        } else {
+            return Ok(Self(id));
+        };
+        Err(InvalidArgument::new("session id", id, reason))
+    }
+
+    /// A random id: a version 4 UUID.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().to_string())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id cut to its first eight characters, for logs and messages: whoever has a whole id has the session.
+    pub fn shortened(&self) -> String {
+        match self.0.get(..8) {
+            Some(head) if self.0.len() > 8 => format!("{head}…"),
+            _ => self.0.clone(),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Names an owner: 128 random bits, written as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnerToken(pub(crate) [u8; 16]);
+
+impl OwnerToken {
+    /// A new random token.
+    pub(crate) fn random() -> Self {
+        Self(random_bytes())
+    }
+
+    /// Reads 32 hexadecimal digits.
+    pub fn parse(text: &str) -> Result<Self, InvalidArgument> {
+        uuid::Uuid::try_parse(text)
+            .ok()
+            .filter(|_| text.len() == 32)
+            .map(|uuid| Self(uuid.into_bytes()))
+            .ok_or_else(|| InvalidArgument::new("owner token", text, "it must be the 32 hexadecimal digits that attach returned"))
+    }
+
+    /// The token's first eight digits, for logs and messages.
+    pub fn shortened(&self) -> String {
+        format!("{}…", &self.to_string()[..8])
+    }
+}
+
+impl fmt::Display for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        uuid::Uuid::from_bytes(self.0).simple().fmt(f)
+    }
+}
+
+impl fmt::Debug for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnerToken({})", self.shortened())
+    }
+}
+
+/// A JSON-RPC id of a client's request. It is typed: `1` is not `"1"`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RequestId {
+    /// A number.
+    Int(i64),
+    /// A string of at most 255 bytes.
+    Str(String),
+}
+
+impl RequestId {
+    pub(crate) fn check(&self) -> Result<(), InvalidArgument> {
+        match self {
+            RequestId::Str(text) if text.len() > MAX_REQUEST_ID => Err(InvalidArgument::new(
+                "request id",
+                text,
+                format!("it is {} bytes long and the limit is {MAX_REQUEST_ID}", text.len()),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<i64> for RequestId {
+    fn from(id: i64) -> Self {
+        RequestId::Int(id)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(id: &str) -> Self {
+        RequestId::Str(id.to_owned())
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestId::Int(id) => id.fmt(f),
+            RequestId::Str(id) => write!(f, "{id:?}"),
+        }
+    }
+}
+
+/// 128 bits of SHA-256: what rows of a session, a principal, a topic or a nonce are keyed with. A client cannot choose names
+/// that collide, and the name itself stands in the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Digest(pub(crate) [u8; 16]);
+
+impl Digest {
+    pub(crate) fn of(name: &[u8]) -> Self {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&Sha256::digest(name)[..16]);
+        Self(digest)
+    }
+}
+
+/// `N` bytes from the operating system's random source.
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has a random source");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_id_is_visible_ascii_of_bounded_length() {
+        assert!(SessionId::new("0193-a!~").is_ok());
+        assert!(SessionId::new("x".repeat(MAX_SESSION_ID)).is_ok());
+        for bad in ["", "a b", "tab\t", "é", &"x".repeat(MAX_SESSION_ID + 1), "nul\0"] {
+            let error = SessionId::new(bad).unwrap_err();
+            assert_eq!(error.what, "session id");
+        }
+    }
+
+    #[test]
+    fn an_owner_token_reads_back_what_it_writes_and_nothing_else() {
+        let token = OwnerToken::random();
+        assert_eq!(OwnerToken::parse(&token.to_string()).unwrap(), token);
+        for bad in ["", "0", &"g".repeat(32), "936da01f-9abd-4d9d-80c7-02af85c822a8"] {
+            assert!(OwnerToken::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_request_id_is_typed() {
+        assert_ne!(RequestId::from(1), RequestId::from("1"));
+    }
+}

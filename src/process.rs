@@ -1,0 +1,150 @@
+//! Processes as owners name them, and whether they are still there.
+//!
+//! A pid alone is not a name: it is reused. A process is its pid, the time it was started and the pid namespace it lives in. Of
+//! a process in another namespace, or where `/proc` is missing, nothing can be said: its lease is the only sign of life.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::fork;
+
+/// Names a process for as long as the machine runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number, 0 when it could not say more than that.
+    pub pid: u32,
+    /// Clock ticks from boot to its start.
+    pub started: u64,
+    /// The inode of its pid namespace.
+    pub namespace: u64,
+}
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs (or is stopped, or a zombie's parent has not looked yet: it has not ended).
+    Alive,
+    /// It has ended.
+    Dead,
+    /// It cannot be seen from here.
+    Unknown,
+}
+
+impl Process {
+    /// The calling process.
+    pub fn current() -> Self {
+        static CURRENT: Mutex<Option<(u64, Process)>> = Mutex::new(None);
+        let generation = fork::generation();
+        let mut current = CURRENT.lock();
+        match *current {
+            Some((seen, process)) if seen == generation => process,
+            _ => {
+                let process = Self::look();
+                *current = Some((generation, process));
+                process
+            }
+        }
+    }
+
+    fn look() -> Self {
+        let pid = std::process::id();
+        match (Stat::of("self"), pid_namespace()) {
+            (Some(stat), Some(namespace)) => Self { pid, started: stat.started, namespace },
+            _ => Self::default(),
+        }
+    }
+
+    /// Whether the process is still there.
+    pub fn liveness(&self) -> Liveness {
+        let current = Self::current();
+        if self.pid == 0 || current.pid == 0 || self.namespace != current.namespace {
+            return Liveness::Unknown;
+        }
+        if *self == current {
+            return Liveness::Alive;
+        }
+        match Stat::of(&self.pid.to_string()) {
+            Some(stat) if stat.started == self.started && !stat.ended => Liveness::Alive,
+            Some(_) => Liveness::Dead,
+            // A mount of /proc with hidepid shows other users' processes to nobody.
+            None if process_exists(self.pid) => Liveness::Unknown,
+            None => Liveness::Dead,
+        }
+    }
+}
+
+/// The inode of this process's pid namespace.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino())
+}
+
+/// A random number of this boot of the machine, from the kernel.
+pub(crate) fn boot_id() -> String {
+    static BOOT_ID: OnceLock<String> = OnceLock::new();
+    BOOT_ID
+        .get_or_init(|| {
+            fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+        })
+        .clone()
+}
+
+fn process_exists(pid: u32) -> bool {
+    // SAFETY: signal 0 is sent to nobody; the call only checks.
+    let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
+    found || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// What `/proc/PID/stat` says of a process.
+struct Stat {
+    started: u64,
+    ended: bool,
+}
+
+impl Stat {
+    fn of(pid: &str) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The command in parentheses may hold anything; fields are counted from behind its last parenthesis (proc(5)).
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+        Some(Self { started: fields.get(19)?.parse().ok()?, ended: matches!(*fields.first()?, "Z" | "X" | "x") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_the_same_pid_of_another_time_is_dead() {
+        let current = Process::current();
+        assert_eq!(current.liveness(), Liveness::Alive);
+        assert_eq!(Process { started: current.started + 1, ..current }.liveness(), Liveness::Dead);
+        assert_eq!(Process { namespace: current.namespace + 1, ..current }.liveness(), Liveness::Unknown);
+        assert_eq!(Process::default().liveness(), Liveness::Unknown);
+    }
+
+    #[test]
+    fn a_child_is_alive_until_it_has_ended() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let stat = Stat::of(&child.id().to_string()).unwrap();
+        let process = Process { pid: child.id(), started: stat.started, ..Process::current() };
+        assert_eq!(process.liveness(), Liveness::Alive);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(process.liveness(), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_command_may_hold_parentheses_and_spaces() {
+        let line = "7 (a ) (b) S 1 7 7 0 -1 4 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        assert_eq!(Stat::parse(line).unwrap().started, 4242);
+    }
+}

@@ -1,0 +1,291 @@
+//! Attributes: JSON values under dotted keys.
+//!
+//! A row holds the JSON text that was set under its key. No row stands below another (`a` and `a.b` are never both rows): what
+//! is set below a row goes into that row's object, what is set above rows replaces them. So a value reads the same however it
+//! was written, and a `set` never disturbs keys it does not name.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::transition::{Payload, Refusal, Step, Transition};
+use crate::error::{InvalidArgument, StoreError};
+use crate::settings::Limit;
+
+/// The longest key, in bytes.
+const MAX_KEY: usize = 255;
+
+/// A dotted key: segments that are not empty, without control characters, at most 255 bytes in all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttributeKey(String);
+
+impl AttributeKey {
+    /// Checks `key`.
+    pub fn new(key: impl Into<String>) -> Result<Self, InvalidArgument> {
+        let key = key.into();
+        let reason = if key.is_empty() || key.split('.').any(str::is_empty) {
+            "its segments must not be empty".to_owned()
+        } else if key.len() > MAX_KEY {
+            format!("it is {} bytes long and the limit is {MAX_KEY}", key.len())
+        } else if key.chars().any(char::is_control) {
+            "control characters are not allowed".to_owned()
+        } else {
+            return Ok(Self(key));
+        };
+        Err(InvalidArgument::new("attribute key", key, reason))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The keys above this one, the nearest first, each with the path from it to this one.
+    fn ancestors(&self) -> impl Iterator<Item = (AttributeKey, &str)> {
+        self.0.rmatch_indices('.').map(|(at, _)| (AttributeKey(self.0[..at].to_owned()), &self.0[at + 1..]))
+    }
+
+    /// Whether this key is below `parent`.
+    pub(crate) fn is_below(&self, parent: &AttributeKey) -> bool {
+        self.0.strip_prefix(&parent.0).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
+impl fmt::Display for AttributeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A change of one attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The key gets this JSON text.
+    Set(AttributeKey, String),
+    /// The key and all below it go.
+    Remove(AttributeKey),
+}
+
+impl Transition<'_> {
+    /// The JSON text under `key`.
+    pub fn get(&self, key: &AttributeKey) -> Step<Option<String>> {
+        if let Some(row) = self.row(key)? {
+            return Ok(Some(row));
+        }
+        if let Some((_, path, document)) = self.row_above(key)? {
+            return Ok(find(&document, path).map(Value::to_string));
+        }
+        let rows = self.rows(Some(key))?;
+        if rows.is_empty() { Ok(None) } else { Ok(Some(assemble(rows, key.0.len() + 1)?.to_string())) }
+    }
+
+    /// All attributes as one JSON object.
+    pub fn all(&self) -> Step<String> {
+        Ok(assemble(self.rows(None)?, 0)?.to_string())
+    }
+
+    /// Applies all changes, in order.
+    pub fn patch(&mut self, changes: &[Change]) -> Step<()> {
+        for change in changes {
+            match change {
+                Change::Set(key, value) => self.set(key, value)?,
+                Change::Remove(key) => {
+                    self.remove(key)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets `key` to a JSON text; what stood below it is replaced.
+    pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
+        check_json(json)?;
+        self.within(Limit::MessageBytes, json.len() as u64)?;
+        if let Some((row, path, mut document)) = self.row_above(key)? {
+            *place(&mut document, path) = parse(json)?;
+            return self.put_row(row, document.to_string());
+        }
+        for (row, _) in self.rows(Some(key))? {
+            self.delete_row(row)?;
+        }
+        self.put_row(key.clone(), json.to_owned())
+    }
+
+    /// Removes `key` and all below it. Whether there was anything.
+    pub fn remove(&mut self, key: &AttributeKey) -> Step<bool> {
+        if self.row(key)?.is_some() {
+            self.delete_row(key.clone())?;
+            return Ok(true);
+        }
+        if let Some((row, path, mut document)) = self.row_above(key)? {
+            let removed = take_out(&mut document, path);
+            if removed {
+                self.put_row(row, document.to_string())?;
+            }
+            return Ok(removed);
+        }
+        let rows = self.rows(Some(key))?;
+        let removed = !rows.is_empty();
+        for (row, _) in rows {
+            self.delete_row(row)?;
+        }
+        Ok(removed)
+    }
+
+    /// The JSON text under `key`, removed.
+    pub fn take(&mut self, key: &AttributeKey) -> Step<Option<String>> {
+        let value = self.get(key)?;
+        if value.is_some() {
+            self.remove(key)?;
+        }
+        Ok(value)
+    }
+
+    /// Sets `key` unless it has a value. Whether it was set. Null counts as no value.
+    pub fn put_if_absent(&mut self, key: &AttributeKey, json: &str) -> Step<bool> {
+        check_json(json)?;
+        match self.get(key)? {
+            Some(value) if value != "null" => Ok(false),
+            _ => self.set(key, json).map(|()| true),
+        }
+    }
+
+    /// Sets `key` (or removes it) if its value equals `expected` as JSON, or is absent when that is `None`. Whether it did.
+    pub fn compare_and_set(&mut self, key: &AttributeKey, expected: Option<&str>, json: Option<&str>) -> Step<bool> {
+        let expected = expected.map(parse).transpose()?;
+        let current = self.get(key)?.as_deref().map(parse).transpose()?;
+        if current != expected {
+            return Ok(false);
+        }
+        match json {
+            Some(json) => self.set(key, json)?,
+            None => {
+                self.remove(key)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn row(&self, key: &AttributeKey) -> Step<Option<String>> {
+        self.payload(&Payload::Attribute(key.clone()))?.map(text).transpose()
+    }
+
+    /// The row above `key`, if there is one, and the path from it to `key`.
+    fn row_above<'k>(&self, key: &'k AttributeKey) -> Step<Option<(AttributeKey, &'k str, Value)>> {
+        for (above, path) in key.ancestors() {
+            if let Some(row) = self.row(&above)? {
+                return Ok(Some((above, path, parse(&row)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rows below `parent`, or all, as this operation sees them.
+    fn rows(&self, parent: Option<&AttributeKey>) -> Step<Vec<(AttributeKey, String)>> {
+        let mut rows = self.values.attributes(parent)?;
+        for (key, value) in &self.effects.payloads {
+            let Payload::Attribute(key) = key else { continue };
+            if parent.is_some_and(|parent| !key.is_below(parent)) {
+                continue;
+            }
+            rows.retain(|(row, _)| row != key);
+            rows.extend(value.clone().map(|value| (key.clone(), value)));
+        }
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        rows.into_iter().map(|(key, value)| Ok((key, text(value)?))).collect()
+    }
+
+    fn put_row(&mut self, key: AttributeKey, json: String) -> Step<()> {
+        let before = row_bytes(&key, self.row(&key)?.as_deref());
+        let after = row_bytes(&key, Some(&json));
+        self.within(Limit::MessageBytes, json.len() as u64)?;
+        let attribute_bytes = self.record().attribute_bytes - before + after;
+        if after > before {
+            self.within(Limit::AttributeBytes, attribute_bytes)?;
+            self.within_session(after - before)?;
+        }
+        self.record_mut().attribute_bytes = attribute_bytes;
+        self.put(Payload::Attribute(key), json.into_bytes());
+        Ok(())
+    }
+
+    fn delete_row(&mut self, key: AttributeKey) -> Step<()> {
+        let before = row_bytes(&key, self.row(&key)?.as_deref());
+        self.record_mut().attribute_bytes -= before;
+        self.delete(Payload::Attribute(key));
+        Ok(())
+    }
+}
+
+fn row_bytes(key: &AttributeKey, value: Option<&str>) -> u64 {
+    value.map_or(0, |value| (key.0.len() + value.len()) as u64)
+}
+
+fn text(row: Vec<u8>) -> Step<String> {
+    String::from_utf8(row).map_err(|_| StoreError::corrupt("of this session", "an attribute is not text").into())
+}
+
+/// Refuses what is not one JSON text.
+fn check_json(json: &str) -> Result<(), InvalidArgument> {
+    serde_json::from_str::<serde::de::IgnoredAny>(json)
+        .map(|_| ())
+        .map_err(|error| InvalidArgument::new("attribute value", json, format!("it is not JSON: {error}")))
+}
+
+fn parse(json: &str) -> Result<Value, Refusal> {
+    serde_json::from_str(json)
+        .map_err(|error| InvalidArgument::new("attribute value", json, format!("it is not JSON: {error}")).into())
+}
+
+fn find<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(document, |value, segment| match value {
+        Value::Object(object) => object.get(segment),
+        // PHP writes an array with the keys 0, 1, … as a list.
+        Value::Array(list) => list.get(segment.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+/// The place at `path`; whatever is in the way of an object there becomes one.
+fn place<'v>(document: &'v mut Value, path: &str) -> &'v mut Value {
+    path.split('.').fold(document, |value, segment| {
+        let element = value.as_array().and_then(|list| segment.parse().ok().filter(|&index: &usize| index < list.len()));
+        match element {
+            Some(index) => &mut value[index],
+            None => object_of(value).entry(segment).or_insert(Value::Null),
+        }
+    })
+}
+
+/// The value as an object: a list keeps its elements under their numbers, anything else gives way.
+fn object_of(value: &mut Value) -> &mut serde_json::Map<String, Value> {
+    if !value.is_object() {
+        let elements = match value.take() {
+            Value::Array(list) => list,
+            _ => Vec::new(),
+        };
+        *value = Value::Object(elements.into_iter().enumerate().map(|(at, element)| (at.to_string(), element)).collect());
+    }
+    value.as_object_mut().expect("it was made an object")
+}
+
+fn take_out(document: &mut Value, path: &str) -> bool {
+    let (parent, last) = match path.rsplit_once('.') {
+        Some((parent, last)) => (find(document, parent).is_some().then(|| place(document, parent)), last),
+        None => (Some(document), path),
+    };
+    match parent {
+        Some(Value::Object(object)) => object.shift_remove(last).is_some(),
+        Some(list @ Value::Array(_)) if find(list, last).is_some() => object_of(list).shift_remove(last).is_some(),
+        _ => false,
+    }
+}
+
+/// One object of the rows, whose keys are taken from byte `skip` on.
+fn assemble(rows: Vec<(AttributeKey, String)>, skip: usize) -> Step<Value> {
+    let mut document = Value::Object(Default::default());
+    for (key, json) in rows {
+        *place(&mut document, &key.0[skip..]) = parse(&json)?;
+    }
+    Ok(document)
+}

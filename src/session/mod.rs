@@ -1,0 +1,33 @@
+//! The state machine: what one operation may do to one session. Pure: no I/O, no clock, no randomness, no unsafe code.
+//!
+//! A [`Transition`] starts from a session's [`Record`], a way to read its payloads and a [`Context`] (the time, the settings,
+//! what is known of processes). An operation, one method, changes the transition's own copy of the record and collects
+//! [`Effects`]: payloads to write or delete, owners to wake. A store carries out the record and the effects, all or nothing. An
+//! operation that fails leaves nothing to carry out.
+//!
+//! The record is small and refers to payloads (message bodies, responses, attribute values) that stand under their own keys,
+//! so an operation's cost does not grow with what else the session holds.
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod in_flight;
+mod lifecycle;
+mod outgoing;
+mod owners;
+mod pending;
+mod record;
+#[cfg(test)]
+mod tests;
+mod transition;
+
+pub use attributes::{AttributeKey, Change};
+pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
+pub(crate) use lifecycle::is_session_limit;
+pub use lifecycle::{NewRecord, StoreView};
+pub use outgoing::Outgoing;
+pub use owners::{Detached, Interest, OwnerKind, Readiness};
+pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Registered, RequestMessage, Resolved};
+pub use record::{IndexKey, Record, UndecodableRecord};
+pub use transition::{
+    Census, Context, Count, Effects, Handle, Payload, Population, RecordChange, Refusal, Step, Transition, Values,
+};

@@ -1,0 +1,457 @@
+//! The server's requests to the client: registered, answered, claimed, and what becomes of late answers.
+//!
+//! A pending request ends exactly once (G2), and only for its owner (G3). A response that finds no waiting request is late: it
+//! is counted and forgotten (G4). The store decides timeouts: an answer that comes at the deadline or after it is late, an
+//! answer that came before it is an answer, whenever it is claimed.
+
+use super::record::{Pending, PendingState, Record};
+use super::transition::{Count, Payload, Step, Transition};
+use crate::clock::Millis;
+use crate::error::InvalidArgument;
+use crate::ids::OwnerToken;
+use crate::process::Liveness;
+use crate::settings::Limit;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a method that is kept with a pending request, in bytes.
+const MAX_METHOD: usize = 128;
+
+/// How registering a pending request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// It waits until then.
+    Until(Millis),
+    /// The id is taken.
+    Duplicate,
+}
+
+/// What became of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is kept for the request's owner, who is woken.
+    Delivered,
+    /// It was discarded.
+    Late(LateReason),
+}
+
+/// Why a response was discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LateReason {
+    /// No request of this session has that id.
+    Unknown,
+    /// The request's answer was claimed.
+    Finished,
+    /// The request's deadline had passed.
+    TimedOut,
+    /// The request has an answer.
+    AlreadyAnswered,
+    /// The server cancelled the request.
+    Cancelled,
+    /// The request's owner ended.
+    Abandoned,
+}
+
+impl LateReason {
+    pub(crate) const COUNT: usize = 6;
+    pub(crate) const ALL: [LateReason; Self::COUNT] = [
+        LateReason::Unknown,
+        LateReason::Finished,
+        LateReason::TimedOut,
+        LateReason::AlreadyAnswered,
+        LateReason::Cancelled,
+        LateReason::Abandoned,
+    ];
+
+    /// The reason's name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            LateReason::Unknown => "unknown",
+            LateReason::Finished => "finished",
+            LateReason::TimedOut => "timed_out",
+            LateReason::AlreadyAnswered => "already_answered",
+            LateReason::Cancelled => "cancelled",
+            LateReason::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// What a claim comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The client's answer; the request has ended.
+    Answered(String),
+    /// No answer yet; there are so many milliseconds left.
+    Waiting(Millis),
+    /// The deadline passed; the request has ended.
+    TimedOut,
+    /// The request was cancelled and has ended.
+    Cancelled,
+    /// The request is another owner's.
+    NotOwner,
+    /// There is no such request.
+    Unknown,
+}
+
+/// A request that ended, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The request's id.
+    pub id: i64,
+    /// [`Claim::Answered`], [`Claim::TimedOut`] or [`Claim::Cancelled`].
+    pub claim: Claim,
+}
+
+/// What cancelling a pending request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancellation {
+    /// It will not be answered any more; a claim says so, once.
+    Cancelled,
+    /// It has an answer: claim it.
+    AlreadyAnswered,
+    /// Its deadline had passed: claim it.
+    TimedOut,
+    /// It was cancelled before.
+    AlreadyCancelled,
+    /// It is another owner's.
+    NotOwner,
+    /// There is no such request.
+    Unknown,
+}
+
+/// A pending request as a look at it shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingInfo {
+    /// The request's id.
+    pub id: i64,
+    /// What a claim by its owner would say, without the payload.
+    pub state: Claim,
+    /// Its method, where it was told.
+    pub method: String,
+}
+
+impl Transition<'_> {
+    /// An integer no other request of this session has (G5).
+    pub fn next_request_id(&mut self) -> Step<i64> {
+        let record = self.record_mut();
+        let id = record.next_request;
+        record.next_request += 1;
+        Ok(id)
+    }
+
+    /// Registers a request that waits for its response.
+    pub fn register_pending(&mut self, token: &OwnerToken, id: i64, timeout: Millis, method: &str) -> Step<Registered> {
+        let index = self.owner(token)?;
+        if method.len() > MAX_METHOD {
+            let reason = format!("it is {} bytes long and the limit is {MAX_METHOD}", method.len());
+            return Err(InvalidArgument::new("method", method, reason).into());
+        }
+        if self.find(id).is_some() {
+            return Ok(Registered::Duplicate);
+        }
+        self.within(Limit::Pending, self.record().pending.len() as u64 + 1)?;
+        let deadline = self.now() + timeout;
+        let record = self.record_mut();
+        let owner = record.owners[index].number;
+        record.pending.push(Pending { id, owner, deadline, method: method.to_owned(), state: PendingState::Waiting });
+        Ok(Registered::Until(deadline))
+    }
+
+    /// Gives a message an id, registers it and queues it. The id.
+    pub fn send_request(
+        &mut self,
+        token: &OwnerToken,
+        request: &RequestMessage<'_>,
+        context: &str,
+        timeout: Millis,
+    ) -> Step<i64> {
+        let id = loop {
+            let id = self.next_request_id()?;
+            if self.register_pending(token, id, timeout, request.method)? != Registered::Duplicate {
+                break id;
+            }
+        };
+        self.enqueue_outgoing(token, &request.with_id(id), context)?;
+        Ok(id)
+    }
+
+    /// Keeps the response for the request's owner, or discards it (G4).
+    pub fn deliver_response(&mut self, id: i64, payload: &str) -> Step<Delivery> {
+        self.check_message("response", payload)?;
+        let late = match self.find(id) {
+            None => self.record().how_it_ended(id),
+            Some(at) => match self.record().pending[at].state {
+                PendingState::Answered { .. } => LateReason::AlreadyAnswered,
+                PendingState::TimedOut { .. } => LateReason::TimedOut,
+                PendingState::Cancelled { .. } => LateReason::Cancelled,
+                PendingState::Waiting => match self.answer(at, payload)? {
+                    None => return Ok(Delivery::Delivered),
+                    Some(late) => late,
+                },
+            },
+        };
+        self.record_mut().late[late as usize] += 1;
+        self.effects.counts.push(Count::Late(late));
+        Ok(Delivery::Late(late))
+    }
+
+    /// Answers a waiting request, unless it is too late for that.
+    fn answer(&mut self, at: usize, payload: &str) -> Step<Option<LateReason>> {
+        let Pending { id, owner, deadline, .. } = self.record().pending[at];
+        let index = self.owner_by_number(owner);
+        if deadline <= self.now() {
+            self.note_passed_deadlines(index);
+            return Ok(Some(LateReason::TimedOut));
+        }
+        if self.liveness(&self.record().owners[index].process)? == Liveness::Dead {
+            let record = self.record_mut();
+            record.pending.remove(at);
+            record.remember(id, LateReason::Abandoned);
+            return Ok(Some(LateReason::Abandoned));
+        }
+        let bytes = payload.len() as u64;
+        self.within_session(bytes)?;
+        let event = self.event(index);
+        let record = self.record_mut();
+        record.message_bytes += bytes;
+        record.owners[index].resolved_at = event;
+        record.pending[at].state = PendingState::Answered { event, bytes: bytes as u32 };
+        self.put(Payload::Response(id), payload.as_bytes().to_vec());
+        self.effects.counts.push(Count::Delivered);
+        Ok(None)
+    }
+
+    /// What became of the owner's request. Anything but waiting removes it.
+    pub fn claim(&mut self, token: &OwnerToken, id: i64) -> Step<Claim> {
+        let index = self.owner(token)?;
+        let Some(at) = self.find(id) else {
+            return Ok(Claim::Unknown);
+        };
+        if self.record().pending[at].owner != self.record().owners[index].number {
+            return Ok(Claim::NotOwner);
+        }
+        self.claim_at(at)
+    }
+
+    /// The owner's next request that ended, in the order they ended; removed.
+    pub fn claim_any(&mut self, token: &OwnerToken) -> Step<Option<Resolved>> {
+        let index = self.owner(token)?;
+        self.note_passed_deadlines(index);
+        let record = self.record();
+        let owner = record.owners[index].number;
+        let next = record
+            .pending
+            .iter()
+            .enumerate()
+            .filter(|(_, pending)| pending.owner == owner)
+            .filter_map(|(at, pending)| pending.state.event().map(|event| (event, at, pending.id)))
+            .min();
+        match next {
+            None => Ok(None),
+            Some((_, at, id)) => Ok(Some(Resolved { id, claim: self.claim_at(at)? })),
+        }
+    }
+
+    /// The ids of the owner's requests whose deadline passed; removed.
+    pub fn resolve_timeouts(&mut self, token: &OwnerToken) -> Step<Vec<i64>> {
+        let index = self.owner(token)?;
+        self.note_passed_deadlines(index);
+        let owner = self.record().owners[index].number;
+        let passed: Vec<i64> = self
+            .record()
+            .pending
+            .iter()
+            .filter(|pending| pending.owner == owner && matches!(pending.state, PendingState::TimedOut { .. }))
+            .map(|pending| pending.id)
+            .collect();
+        for &id in &passed {
+            self.claim(token, id)?;
+        }
+        Ok(passed)
+    }
+
+    /// Cancels the owner's request: a response that comes now is late.
+    pub fn cancel_pending(&mut self, token: &OwnerToken, id: i64) -> Step<Cancellation> {
+        let index = self.owner(token)?;
+        let Some(at) = self.find(id) else {
+            return Ok(Cancellation::Unknown);
+        };
+        if self.record().pending[at].owner != self.record().owners[index].number {
+            return Ok(Cancellation::NotOwner);
+        }
+        self.note_passed_deadlines(index);
+        Ok(match self.record().pending[at].state {
+            PendingState::Answered { .. } => Cancellation::AlreadyAnswered,
+            PendingState::TimedOut { .. } => Cancellation::TimedOut,
+            PendingState::Cancelled { .. } => Cancellation::AlreadyCancelled,
+            PendingState::Waiting => {
+                let event = self.event(index);
+                let record = self.record_mut();
+                record.owners[index].resolved_at = event;
+                record.pending[at].state = PendingState::Cancelled { event };
+                Cancellation::Cancelled
+            }
+        })
+    }
+
+    /// The owner's pending requests, or all of the session; nothing is removed.
+    pub fn pending(&mut self, token: Option<&OwnerToken>) -> Step<Vec<PendingInfo>> {
+        let owner = match token {
+            Some(token) => {
+                let index = self.owner(token)?;
+                Some(self.record().owners[index].number)
+            }
+            None => None,
+        };
+        let now = self.now();
+        let shown = self.record().pending.iter().filter(|pending| owner.is_none_or(|owner| pending.owner == owner));
+        Ok(shown
+            .map(|pending| PendingInfo { id: pending.id, state: pending.seen_at(now), method: pending.method.clone() })
+            .collect())
+    }
+
+    /// The answer to the owner's request, without claiming it.
+    pub fn peek_response(&mut self, token: &OwnerToken, id: i64) -> Step<Option<String>> {
+        let index = self.owner(token)?;
+        let record = self.record();
+        let owner = record.owners[index].number;
+        let answered = record.pending.iter().any(|pending| {
+            pending.id == id && pending.owner == owner && matches!(pending.state, PendingState::Answered { .. })
+        });
+        if answered { Ok(Some(self.response(id)?)) } else { Ok(None) }
+    }
+
+    /// Deadlines that have passed become events of their owner.
+    pub(super) fn note_passed_deadlines(&mut self, index: usize) {
+        let now = self.now();
+        let owner = self.record().owners[index].number;
+        for at in 0..self.record().pending.len() {
+            let pending = &self.record().pending[at];
+            if pending.owner == owner && pending.state == PendingState::Waiting && pending.deadline <= now {
+                let event = self.event(index);
+                let record = self.record_mut();
+                record.owners[index].resolved_at = event;
+                record.pending[at].state = PendingState::TimedOut { event };
+            }
+        }
+    }
+
+    fn claim_at(&mut self, at: usize) -> Step<Claim> {
+        let now = self.now();
+        let pending = &self.record().pending[at];
+        let id = pending.id;
+        let (claim, ended) = match pending.seen_at(now) {
+            Claim::Answered(_) => {
+                let payload = self.response(id)?;
+                self.delete(Payload::Response(id));
+                self.record_mut().message_bytes -= payload.len() as u64;
+                (Claim::Answered(payload), LateReason::Finished)
+            }
+            Claim::TimedOut => (Claim::TimedOut, LateReason::TimedOut),
+            Claim::Cancelled => (Claim::Cancelled, LateReason::Cancelled),
+            waiting => return Ok(waiting),
+        };
+        let record = self.record_mut();
+        record.pending.remove(at);
+        // Ids the session gave out itself are known to be finished when nothing else is remembered of them.
+        if ended != LateReason::Finished || !record.gave_out(id) {
+            record.remember(id, ended);
+        }
+        Ok(claim)
+    }
+
+    fn response(&self, id: i64) -> Step<String> {
+        let payload = self.payload_of_record(&Payload::Response(id))?;
+        String::from_utf8(payload)
+            .map_err(|_| crate::error::StoreError::corrupt("of this session", "a response is not text").into())
+    }
+
+    fn find(&self, id: i64) -> Option<usize> {
+        self.record().pending.iter().position(|pending| pending.id == id)
+    }
+
+    fn owner_by_number(&self, number: u32) -> usize {
+        let owners = &self.record().owners;
+        owners.iter().position(|owner| owner.number == number).expect("a pending request ends with its owner")
+    }
+}
+
+impl Pending {
+    /// What a claim would say, without the payload.
+    fn seen_at(&self, now: Millis) -> Claim {
+        match self.state {
+            PendingState::Answered { .. } => Claim::Answered(String::new()),
+            PendingState::TimedOut { .. } => Claim::TimedOut,
+            PendingState::Cancelled { .. } => Claim::Cancelled,
+            PendingState::Waiting if self.deadline <= now => Claim::TimedOut,
+            PendingState::Waiting => Claim::Waiting(self.deadline - now),
+        }
+    }
+}
+
+impl PendingState {
+    fn event(self) -> Option<u64> {
+        match self {
+            PendingState::Waiting => None,
+            PendingState::Answered { event, .. }
+            | PendingState::TimedOut { event }
+            | PendingState::Cancelled { event } => Some(event),
+        }
+    }
+}
+
+impl Record {
+    fn gave_out(&self, id: i64) -> bool {
+        (self.first_request..self.next_request).contains(&id)
+    }
+
+    /// Why a response to a request that is not pending is late.
+    fn how_it_ended(&self, id: i64) -> LateReason {
+        let remembered = self.ended.iter().rev().find(|(ended, _)| *ended == id);
+        match remembered {
+            Some(&(_, reason)) => reason,
+            None if self.gave_out(id) => LateReason::Finished,
+            None => LateReason::Unknown,
+        }
+    }
+}
+
+/// A request that has no id yet: a JSON object, with the place where the id goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestMessage<'a> {
+    /// What follows the opening brace.
+    rest: &'a str,
+    empty: bool,
+    method: &'a str,
+}
+
+impl<'a> RequestMessage<'a> {
+    /// Checks that `message` is a JSON object without an `id`.
+    pub fn new(message: &'a str) -> Result<Self, InvalidArgument> {
+        #[derive(Deserialize)]
+        struct Shape<'a> {
+            #[serde(borrow)]
+            method: Option<&'a serde_json::value::RawValue>,
+            #[serde(default)]
+            id: Option<serde::de::IgnoredAny>,
+        }
+        let invalid = |reason: String| InvalidArgument::new("request", message, reason);
+        let rest = message
+            .trim_start()
+            .strip_prefix('{')
+            .ok_or_else(|| invalid("it must be a JSON object without an id".into()))?;
+        let shape: Shape<'a> =
+            serde_json::from_str(message).map_err(|error| invalid(format!("it is not a JSON object: {error}")))?;
+        if shape.id.is_some() {
+            return Err(invalid("it has an id already; send_request chooses it".into()));
+        }
+        let method = shape.method.map_or("", |raw| raw.get().trim_matches('"'));
+        let method = if method.len() > MAX_METHOD { "" } else { method };
+        Ok(Self { rest, empty: rest.trim_start().starts_with('}'), method })
+    }
+
+    fn with_id(&self, id: i64) -> String {
+        let comma = if self.empty { "" } else { "," };
+        format!("{{\"id\":{id}{comma}{}", self.rest)
+    }
+}

@@ -1,0 +1,193 @@
+//! The record of a session: all of its state but the payloads, and how it is written to bytes.
+//!
+//! Encoding: a version byte, then the fields in order ([postcard](https://postcard.jamesmunns.com/wire-format)). A library reads
+//! the versions it knows and refuses others; a field is added by a new version, never by changing this one.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::pending::LateReason;
+use crate::clock::Millis;
+use crate::ids::{Digest, OwnerToken, RequestId};
+use crate::process::Process;
+use crate::session::OwnerKind;
+
+/// The version of the encoding that is written.
+const VERSION: u8 = 1;
+
+/// How many requests that did not end with a claimed answer are remembered, so that a late response is told why it is late.
+const REMEMBERED: usize = 32;
+
+/// A session's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The session's id, since rows are keyed by its digest.
+    pub(crate) id: String,
+    /// Random: tells a session from an earlier one with the same id (G7).
+    pub(crate) incarnation: u64,
+    /// Whom it belongs to (G12).
+    pub(crate) principal: Option<Digest>,
+    pub(crate) created: Millis,
+    /// When the session was last changed; reads renew it only when less than 3/4 of the TTL remains.
+    pub(crate) last_active: Millis,
+    pub(crate) ttl: Millis,
+    /// Where the store's index of expiry has this session.
+    pub(crate) indexed: IndexKey,
+    /// How many owners have been attached so far.
+    pub(crate) exchanges: u32,
+    pub(crate) next_owner: u32,
+    /// The session's first server request id, random, and the next one.
+    pub(crate) first_request: i64,
+    pub(crate) next_request: i64,
+    pub(crate) next_broadcast: u64,
+    /// Bytes of messages and responses.
+    pub(crate) message_bytes: u64,
+    pub(crate) attribute_bytes: u64,
+    pub(crate) owners: Vec<Owner>,
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) in_flight: Vec<InFlight>,
+    pub(crate) broadcasts: VecDeque<Broadcast>,
+    pub(crate) ended: VecDeque<(i64, LateReason)>,
+    pub(crate) late: [u32; LateReason::COUNT],
+}
+
+/// A session's place in the store's index of expiry. Sessions that never made a second request stand apart: they are the first
+/// to give way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IndexKey {
+    /// Whether the session made a second request.
+    pub(crate) settled: bool,
+    /// The session does not expire before this time.
+    pub(crate) at: Millis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    pub(crate) token: OwnerToken,
+    /// Names the owner within the session, in keys and in pending requests; never used twice.
+    pub(crate) number: u32,
+    pub(crate) kind: OwnerKind,
+    pub(crate) lease: Millis,
+    pub(crate) lease_until: Millis,
+    pub(crate) process: Process,
+    /// Its queue: messages `head..tail`.
+    pub(crate) head: u64,
+    pub(crate) tail: u64,
+    pub(crate) bytes: u64,
+    /// Counts what has happened to the owner; the newest event of each interest is what a waiter compares with.
+    pub(crate) events: u64,
+    pub(crate) resolved_at: u64,
+    pub(crate) message_at: u64,
+    pub(crate) cancelled_at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub(crate) id: i64,
+    pub(crate) owner: u32,
+    pub(crate) deadline: Millis,
+    pub(crate) method: String,
+    pub(crate) state: PendingState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PendingState {
+    Waiting,
+    /// The response is the payload of this id; `event` orders what is resolved.
+    Answered { event: u64, bytes: u32 },
+    TimedOut { event: u64 },
+    Cancelled { event: u64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InFlight {
+    pub(crate) id: RequestId,
+    pub(crate) owner: u32,
+    pub(crate) cancelled: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Broadcast {
+    pub(crate) number: u64,
+    pub(crate) bytes: u32,
+    /// The owner that peeked it, and its sequence number there.
+    pub(crate) holder: Option<(u32, u64)>,
+}
+
+/// Bytes that are not a record this library can read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndecodableRecord {
+    /// Another version of the encoding.
+    #[error("its encoding has version {found} and this library reads {VERSION}")]
+    Version {
+        /// The version found.
+        found: u8,
+    },
+    /// Not an encoding at all.
+    #[error("its encoding is damaged: {0}")]
+    Damaged(#[from] postcard::Error),
+}
+
+impl Record {
+    /// Reads a record.
+    pub fn decode(bytes: &[u8]) -> Result<Self, UndecodableRecord> {
+        match bytes.split_first() {
+            Some((&VERSION, rest)) => Ok(postcard::from_bytes(rest)?),
+            Some((&found, _)) => Err(UndecodableRecord::Version { found }),
+            None => Err(postcard::Error::DeserializeUnexpectedEnd.into()),
+        }
+    }
+
+    /// Writes the record.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(512);
+        bytes.push(VERSION);
+        postcard::to_extend(self, bytes).expect("a record holds nothing that cannot be written")
+    }
+
+    /// Remembers how a request ended, for its late response.
+    pub(crate) fn remember(&mut self, id: i64, reason: LateReason) {
+        if self.ended.len() == REMEMBERED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((id, reason));
+    }
+
+    /// When the session expires unless something happens.
+    pub(crate) fn expires(&self) -> Millis {
+        self.last_active + self.ttl
+    }
+
+    /// The session's bytes that count against its limit.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.message_bytes + self.attribute_bytes
+    }
+
+    /// The record with all its times moved: for a store that has outlived the clock of its boot.
+    pub(crate) fn moved_in_time(mut self, shift: impl Fn(Millis) -> Millis) -> Self {
+        let times = [&mut self.created, &mut self.last_active, &mut self.indexed.at];
+        let owners = self.owners.iter_mut().map(|owner| &mut owner.lease_until);
+        let deadlines = self.pending.iter_mut().map(|pending| &mut pending.deadline);
+        for time in times.into_iter().chain(owners).chain(deadlines) {
+            *time = shift(*time);
+        }
+        self
+    }
+
+    /// Where the index of expiry has the session.
+    pub(crate) fn index_key(&self) -> IndexKey {
+        self.indexed
+    }
+
+    /// The session's incarnation.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}

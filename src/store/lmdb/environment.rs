@@ -1,0 +1,305 @@
+//! LMDB behind a safe interface: the one place that calls its C functions.
+//!
+//! Invariants: an [`Environment`] is opened once per file and process and never closed while the process lives (closing would
+//! drop this process's locks on the lock file); no transaction outlives the call that began it; a thread has at most one
+//! transaction. All rows are in the unnamed database.
+
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use lmdb_master_sys as ffi;
+
+use crate::error::StoreError;
+use crate::store::rows::{Rows, RowsMut};
+
+/// An open LMDB environment.
+pub(super) struct Environment {
+    env: *mut ffi::MDB_env,
+    dbi: ffi::MDB_dbi,
+    path: PathBuf,
+}
+
+// SAFETY: LMDB environments may be used from any thread; transactions stay on the thread that began them, since they borrow
+// the environment and are neither Send nor Sync.
+unsafe impl Send for Environment {}
+// SAFETY: as above.
+unsafe impl Sync for Environment {}
+
+/// How an environment is opened.
+pub(super) struct Opening<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) map_bytes: usize,
+    pub(super) readers: u32,
+    pub(super) sync: bool,
+    pub(super) mode: libc::mode_t,
+}
+
+impl Environment {
+    /// Opens the files of a directory. They must belong to no other environment of this process.
+    pub(super) fn open(opening: &Opening<'_>) -> Result<Self, StoreError> {
+        let path = opening.directory.to_owned();
+        let directory = CString::new(path.as_os_str().as_bytes())
+            .map_err(|error| StoreError::io("open", &path, std::io::Error::other(error)))?;
+        let mut env = ptr::null_mut();
+        // SAFETY: `env` receives a handle that is only used after the call succeeded, and is closed on every failure before
+        // anything else was opened with it; the directory is a NUL-terminated string that outlives the calls.
+        unsafe {
+            check("create an environment", &path, ffi::mdb_env_create(&raw mut env))?;
+            let mut flags = ffi::MDB_NORDAHEAD;
+            if !opening.sync {
+                flags |= ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC;
+            }
+            let opened = check("set the map size", &path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
+                .and_then(|()| check("set the readers", &path, ffi::mdb_env_set_maxreaders(env, opening.readers)))
+                .and_then(|()| check("open", &path, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
+            if let Err(error) = opened {
+                ffi::mdb_env_close(env);
+                return Err(error);
+            }
+        }
+        let mut environment = Self { env, dbi: 0, path };
+        let mut dbi = 0;
+        let transaction = Transaction::begin(&environment, ffi::MDB_RDONLY)?;
+        // SAFETY: the transaction is live; a null name means the unnamed database, which always exists.
+        let opened = unsafe { ffi::mdb_dbi_open(transaction.txn, ptr::null(), 0, &raw mut dbi) };
+        transaction.check("open the database", opened)?;
+        drop(transaction);
+        environment.dbi = dbi;
+        Ok(environment)
+    }
+
+    /// A snapshot to read.
+    pub(super) fn read(&self) -> Result<Transaction<'_>, StoreError> {
+        Transaction::begin(self, ffi::MDB_RDONLY)
+    }
+
+    /// The right to write, once no other process has it.
+    pub(super) fn write(&self) -> Result<Transaction<'_>, StoreError> {
+        Transaction::begin(self, 0)
+    }
+
+    /// Frees the reader slots of processes that have ended. How many.
+    pub(super) fn clear_dead_readers(&self) -> Result<u32, StoreError> {
+        let mut dead: c_int = 0;
+        // SAFETY: the environment is open.
+        let result = unsafe { ffi::mdb_reader_check(self.env, &raw mut dead) };
+        check("check readers", &self.path, result)?;
+        Ok(dead as u32)
+    }
+
+    /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
+    pub(super) fn readers(&self) -> Vec<Reader> {
+        extern "C" fn collect(line: *const std::ffi::c_char, lines: *mut c_void) -> c_int {
+            // SAFETY: LMDB passes a NUL-terminated line, and back the pointer to the String below.
+            let (line, lines) = unsafe { (CStr::from_ptr(line), &mut *lines.cast::<String>()) };
+            lines.push_str(&line.to_string_lossy());
+            0
+        }
+        let mut lines = String::new();
+        // SAFETY: the environment is open; `lines` outlives the call, which calls back on this thread only.
+        unsafe { ffi::mdb_reader_list(self.env, Some(collect), (&raw mut lines).cast()) };
+        lines.lines().filter_map(Reader::parse).collect()
+    }
+
+    /// Bytes of the pages in use.
+    fn used_bytes(&self, transaction: &Transaction<'_>) -> Result<u64, StoreError> {
+        // SAFETY: all-zero bytes are a valid MDB_stat, a struct of integers.
+        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the transaction is live and belongs to this environment; `stat` is writable.
+        let result = unsafe { ffi::mdb_stat(transaction.txn, self.dbi, &raw mut stat) };
+        check("read statistics", &self.path, result)?;
+        let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+        Ok(pages as u64 * u64::from(stat.ms_psize))
+    }
+}
+
+/// A process that has, or had, a snapshot open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reader {
+    pub(super) pid: u32,
+    /// The transaction whose snapshot it holds; none when it reads nothing now.
+    pub(super) transaction: Option<u64>,
+}
+
+impl Reader {
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.split_whitespace();
+        let pid = fields.next()?.parse().ok()?;
+        Some(Self { pid, transaction: fields.nth(1)?.parse().ok() })
+    }
+}
+
+/// A transaction: of a reader, or of the one writer.
+pub(super) struct Transaction<'e> {
+    environment: &'e Environment,
+    txn: *mut ffi::MDB_txn,
+}
+
+impl<'e> Transaction<'e> {
+    fn begin(environment: &'e Environment, flags: c_uint) -> Result<Self, StoreError> {
+        let mut txn = ptr::null_mut();
+        // SAFETY: the environment is open; there is no parent transaction.
+        let result = unsafe { ffi::mdb_txn_begin(environment.env, ptr::null_mut(), flags, &raw mut txn) };
+        check("begin a transaction", &environment.path, result)?;
+        Ok(Self { environment, txn })
+    }
+
+    /// Makes the changes last, all at once.
+    pub(super) fn commit(mut self) -> Result<(), StoreError> {
+        let txn = std::mem::replace(&mut self.txn, ptr::null_mut());
+        // SAFETY: the transaction is live and is not used again, whatever the outcome.
+        let result = unsafe { ffi::mdb_txn_commit(txn) };
+        check("commit", &self.environment.path, result)
+    }
+
+    fn check(&self, action: &'static str, result: c_int) -> Result<(), StoreError> {
+        check(action, &self.environment.path, result)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.txn.is_null() {
+            // SAFETY: the transaction is live and is not used again.
+            unsafe { ffi::mdb_txn_abort(self.txn) };
+        }
+    }
+}
+
+fn value_of(bytes: &[u8]) -> ffi::MDB_val {
+    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
+}
+
+const NOTHING: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: ptr::null_mut() };
+
+/// The bytes of a row.
+///
+/// # Safety
+/// `value` must have been filled by LMDB in a transaction that lives at least as long as `'t` and that does not write to the
+/// row meanwhile.
+unsafe fn bytes_of<'t>(value: &ffi::MDB_val) -> &'t [u8] {
+    if value.mv_size == 0 {
+        return &[];
+    }
+    // SAFETY: LMDB points to mv_size readable bytes of the map or of a dirty page, which stay while the caller's promise holds.
+    unsafe { std::slice::from_raw_parts(value.mv_data.cast(), value.mv_size) }
+}
+
+impl Rows for Transaction<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, StoreError> {
+        let (mut key, mut value) = (value_of(key), NOTHING);
+        // SAFETY: the transaction is live; LMDB does not write through the key.
+        match unsafe { ffi::mdb_get(self.txn, self.environment.dbi, &raw mut key, &raw mut value) } {
+            ffi::MDB_NOTFOUND => Ok(None),
+            result => {
+                self.check("read", result)?;
+                // SAFETY: the bytes are borrowed with self; writing needs `&mut self`.
+                Ok(Some(unsafe { bytes_of(&value) }))
+            }
+        }
+    }
+
+    fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
+        let cursor = Cursor::open(self)?;
+        let (mut key, mut value) = (value_of(from), NOTHING);
+        let mut operation = ffi::MDB_SET_RANGE;
+        loop {
+            // SAFETY: the cursor and its transaction are live; LMDB sets key and value, and reads only the key.
+            match unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut value, operation) } {
+                ffi::MDB_NOTFOUND => return Ok(()),
+                result => self.check("scan", result)?,
+            }
+            // SAFETY: both are borrowed only for the visit, and nothing is written during the scan.
+            if !visit(unsafe { bytes_of(&key) }, unsafe { bytes_of(&value) }) {
+                return Ok(());
+            }
+            operation = ffi::MDB_NEXT;
+        }
+    }
+
+    fn used_bytes(&self) -> Result<u64, StoreError> {
+        self.environment.used_bytes(self)
+    }
+}
+
+impl RowsMut for Transaction<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        let (mut key, mut value) = (value_of(key), value_of(value));
+        // SAFETY: the transaction is live; LMDB reads key and value and does not keep them.
+        let result = unsafe { ffi::mdb_put(self.txn, self.environment.dbi, &raw mut key, &raw mut value, 0) };
+        self.check("write", result)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError> {
+        let cursor = Cursor::open(self)?;
+        let (mut key, mut value) = (value_of(key), NOTHING);
+        // SAFETY: the cursor and its transaction are live; LMDB reads only the key.
+        let found = unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut value, ffi::MDB_SET_KEY) };
+        match found {
+            ffi::MDB_NOTFOUND => Ok(None),
+            result => {
+                self.check("find", result)?;
+                // SAFETY: the cursor stands on the row found.
+                self.check("delete", unsafe { ffi::mdb_cursor_del(cursor.0, 0) })?;
+                Ok(Some(value.mv_size))
+            }
+        }
+    }
+}
+
+/// A cursor that is closed before its transaction ends.
+struct Cursor(*mut ffi::MDB_cursor);
+
+impl Cursor {
+    fn open(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
+        let mut cursor = ptr::null_mut();
+        // SAFETY: the transaction is live.
+        let result = unsafe { ffi::mdb_cursor_open(transaction.txn, transaction.environment.dbi, &raw mut cursor) };
+        transaction.check("open a cursor", result)?;
+        Ok(Self(cursor))
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        // SAFETY: the cursor is live and its transaction has not ended: callers hold both.
+        unsafe { ffi::mdb_cursor_close(self.0) };
+    }
+}
+
+/// The one place where LMDB's numbers become errors.
+fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreError> {
+    match result {
+        ffi::MDB_SUCCESS => Ok(()),
+        ffi::MDB_MAP_FULL => Err(StoreError::Full {
+            used: 0,
+            limit: 0,
+            needed: 0,
+            detail: " (the map is full: old snapshots keep its pages)".to_owned(),
+        }),
+        ffi::MDB_VERSION_MISMATCH | ffi::MDB_INVALID => Err(StoreError::Incompatible {
+            path: path.to_owned(),
+            reason: format!("{}; stop what else uses it, then start again", describe(result)),
+        }),
+        ffi::MDB_CORRUPTED | ffi::MDB_PAGE_NOTFOUND => Err(StoreError::corrupt(path, describe(result))),
+        // Positive numbers are the operating system's.
+        1.. => Err(StoreError::io(action, path, std::io::Error::from_raw_os_error(result))),
+        _ => Err(StoreError::Lmdb { action, code: result, message: describe(result) }),
+    }
+}
+
+fn describe(result: c_int) -> String {
+    // SAFETY: mdb_strerror returns a NUL-terminated string that lives at least until the next call on this thread.
+    unsafe { CStr::from_ptr(ffi::mdb_strerror(result)) }.to_string_lossy().into_owned()
+}
+
+/// LMDB's version, and the size of the lock that processes share: what must be equal for two libraries to share a store.
+pub(super) fn lock_format() -> String {
+    // SAFETY: null pointers mean that the numbers are not wanted; the string is static.
+    let version = unsafe { CStr::from_ptr(ffi::mdb_version(ptr::null_mut(), ptr::null_mut(), ptr::null_mut())) };
+    let version = version.to_string_lossy();
+    let number = version.split_whitespace().nth(1).unwrap_or_default().trim_end_matches(':');
+    format!("lmdb {number}, mutex of {} bytes", size_of::<libc::pthread_mutex_t>())
+}

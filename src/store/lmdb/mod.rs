@@ -1,0 +1,241 @@
+//! Rows in LMDB, shared by the processes of one machine: in shared memory or in a directory.
+//!
+//! Files of a store:
+//!
+//! ```text
+//! DIRECTORY/init      locked by whoever is opening the store
+//! DIRECTORY/guard     every process holds a shared lock on it: who gets it exclusively is alone
+//! DIRECTORY/stamp     who made the files, and which generation is the store's (stamp.rs)
+//! DIRECTORY/N/        the files of generation N:
+//!     data.mdb, lock.mdb   LMDB's; the lock file is allocated before it is mapped
+//!     bell                 counters to wake by (bell/shared.rs), allocated before it is mapped
+//!     ballast              allocated space, given up when a full file system keeps a freeing operation from committing
+//! ```
+//!
+//! Invariants: a process opens the files of a generation once ([`registry`]) and never closes them; a child of a fork opens
+//! its own; live files are never replaced (a reset makes a new generation and retires the old bell). Whatever is mapped is
+//! allocated first, and LMDB's map is four times the logical limit, so that neither a full file system nor a full store can
+//! crash a process or keep it from freeing space.
+
+mod environment;
+mod opening;
+mod place;
+mod registry;
+mod stamp;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
+use crate::bell::{Bell, SharedBell};
+use crate::dsn::Place;
+use crate::error::{Error, StoreError};
+use crate::fork;
+use crate::session::Refusal;
+use crate::settings::{Limit, Settings};
+use environment::Environment;
+use place::{Directory, allocate};
+
+/// Space that is kept for freeing operations on a full file system, where it has room for that.
+const BALLAST_BYTES: u64 = 1 << 20;
+
+/// Rows in an LMDB environment.
+pub(crate) struct Lmdb {
+    place: Place,
+    settings: Settings,
+    limit_bytes: u64,
+    files: RwLock<Arc<Files>>,
+}
+
+/// The open files of one generation.
+struct Files {
+    environment: Environment,
+    bell: Arc<SharedBell>,
+    ballast: Mutex<Ballast>,
+    /// Held for its shared lock.
+    _guard: File,
+    directory: Directory,
+    /// The generation's directory.
+    generation: Directory,
+    /// Device and inode of the data file.
+    identity: (u64, u64),
+    fork_generation: u64,
+}
+
+struct Ballast {
+    file: File,
+    bytes: u64,
+}
+
+impl Lmdb {
+    /// Opens the store of a place, and makes it if it is not there.
+    pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
+        let files = registry::open(place, settings)?;
+        let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
+        let limit_bytes = settings.limit(Limit::StoreBytes).min(room / 2);
+        Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, files: RwLock::new(files) })
+    }
+
+    /// The open files, of this process.
+    fn files(&self) -> Result<Arc<Files>, StoreError> {
+        let files = self.files.read().clone();
+        if files.fork_generation == fork::generation() { Ok(files) } else { self.reopen(files) }
+    }
+
+    /// Opens the store anew. The old files stay open, for ever: closing them could drop locks of the new ones.
+    fn reopen(&self, old: Arc<Files>) -> Result<Arc<Files>, StoreError> {
+        let new = registry::open(&self.place, &self.settings).map_err(|error| match error {
+            Error::Store(error) => error,
+            other => StoreError::io("open", self.place_name(), std::io::Error::other(other)),
+        })?;
+        std::mem::forget(old);
+        let replaced = std::mem::replace(&mut *self.files.write(), new.clone());
+        std::mem::forget(replaced);
+        Ok(new)
+    }
+
+    fn place_name(&self) -> PathBuf {
+        match &self.place {
+            Place::SharedMemory(name) => format!("shm://{name}").into(),
+            Place::Directory(path) => path.clone(),
+            Place::Memory => "memory://".into(),
+        }
+    }
+
+    /// Says of a full store what is full: its own limit, the map, or the file system.
+    fn full(&self, files: &Files, error: StoreError) -> StoreError {
+        let detail = match error {
+            StoreError::Full { used: 1.., .. } => return error,
+            StoreError::Io { .. } => " (the file system is full)".to_owned(),
+            _ => {
+                let readers = files.environment.readers().into_iter().filter(|reader| reader.transaction.is_some());
+                match readers.min_by_key(|reader| reader.transaction) {
+                    Some(reader) => format!(" (the map is full; process {} keeps an old snapshot: end it)", reader.pid),
+                    None => " (the map is full)".to_owned(),
+                }
+            }
+        };
+        let used = files.environment.read().and_then(|transaction| transaction.used_bytes()).unwrap_or_default();
+        StoreError::Full { used, limit: self.limit_bytes, needed: 0, detail }
+    }
+}
+
+impl Files {
+    fn data_bytes(&self) -> u64 {
+        std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Whether the path still leads to these files, and nobody has moved the store to a new generation.
+    fn is_current(&self) -> bool {
+        !self.bell.is_retired() && self.generation.identity("data.mdb") == Some(self.identity)
+    }
+}
+
+impl Ballast {
+    /// Gives the space up. Whether there was any.
+    fn cut(&mut self) -> bool {
+        let had = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        had && self.file.set_len(0).is_ok()
+    }
+
+    /// Takes the space back if the file system has it.
+    fn restore(&mut self) {
+        if allocate(&self.file, self.bytes).is_err() {
+            // Part of it would be space that neither side can use.
+            let _ = self.file.set_len(0);
+        }
+    }
+}
+
+impl Transactions for Files {
+    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let transaction = self.environment.read()?;
+        job(&transaction)
+    }
+
+    fn write<T>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+        let mut once = || -> (Result<T, Refusal>, bool) {
+            let mut transaction = match self.environment.write() {
+                Ok(transaction) => transaction,
+                Err(error) => return (Err(error.into()), false),
+            };
+            match job(&mut transaction) {
+                Ok(Verdict::Abandon(value)) => (Ok(value), true),
+                Ok(Verdict::Commit { value, frees }) => (transaction.commit().map(|()| value).map_err(Refusal::from), frees),
+                Err(refusal) => (Err(refusal), false),
+            }
+        };
+        match once() {
+            // What only frees space must not fail for want of it: the ballast gives it room.
+            (Err(Refusal::Error(Error::Store(error))), frees) if error.is_out_of_space() => {
+                if !(frees && self.ballast.lock().cut()) {
+                    return Err(error.into());
+                }
+                let (result, _) = once();
+                self.ballast.lock().restore();
+                result
+            }
+            (result, _) => result,
+        }
+    }
+}
+
+impl Transactions for Lmdb {
+    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        self.files()?.read(job)
+    }
+
+    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+        let files = self.files()?;
+        files.write(job).map_err(|refusal| match refusal {
+            Refusal::Error(Error::Store(error)) if error.is_out_of_space() => self.full(&files, error).into(),
+            refusal => refusal,
+        })
+    }
+}
+
+impl KeyValue for Lmdb {
+    fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        match self.files() {
+            Ok(files) => files.bell.clone(),
+            // A bell of before the fork rings the same file.
+            Err(_) => self.files.read().bell.clone(),
+        }
+    }
+
+    fn refresh(&self) -> Result<(), StoreError> {
+        let files = self.files()?;
+        if !files.is_current() {
+            self.reopen(files)?;
+        }
+        Ok(())
+    }
+
+    fn maintain(&self) -> Result<(), StoreError> {
+        let files = self.files()?;
+        files.environment.clear_dead_readers()?;
+        let mut ballast = files.ballast.lock();
+        if ballast.file.metadata().is_ok_and(|metadata| metadata.len() < ballast.bytes) {
+            ballast.restore();
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let Ok(files) = self.files() else { return vec![] };
+        vec![
+            ("place", files.directory.path.display().to_string()),
+            ("generation", files.generation.path.display().to_string()),
+            ("data_bytes", files.data_bytes().to_string()),
+            ("free_bytes", files.generation.free_bytes().unwrap_or_default().to_string()),
+            ("readers", files.environment.readers().len().to_string()),
+        ]
+    }
+}

@@ -1,0 +1,198 @@
+//! Where a store's files are, and whether that place is safe.
+//!
+//! A directory is used only if it is a real directory (no symlink on the way), belongs to the calling user and nobody else can
+//! write to it, or, with `group=`, nobody but that group. Directories are 0700 (2770 with a group), files 0600 (0660).
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::dsn::Place;
+use crate::error::{Error, InvalidArgument, StoreError};
+
+/// A checked directory and who may share its files.
+#[derive(Clone, Debug)]
+pub(super) struct Directory {
+    pub(super) path: PathBuf,
+    /// The group that shares the files.
+    group: Option<libc::gid_t>,
+}
+
+impl Directory {
+    /// The directory of a place, made if it is not there.
+    pub(super) fn of(place: &Place, group: Option<&str>) -> Result<Self, Error> {
+        let group = group.map(find_group).transpose()?;
+        let path = match place {
+            Place::SharedMemory(name) => shared_memory(group)?.join(name),
+            Place::Directory(path) => path.clone(),
+            Place::Memory => unreachable!("a memory store has no directory"),
+        };
+        let directory = Self { path, group };
+        directory.make()?;
+        Ok(directory)
+    }
+
+    /// A directory inside, made if it is not there.
+    pub(super) fn inside(&self, name: &str) -> Result<Self, StoreError> {
+        let directory = Self { path: self.path.join(name), group: self.group };
+        directory.make()?;
+        Ok(directory)
+    }
+
+    fn make(&self) -> Result<(), StoreError> {
+        let made = DirBuilder::new().mode(0o700).create(&self.path);
+        match made {
+            Ok(()) => self.give_to_group()?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(StoreError::io("create the directory", &self.path, error)),
+        }
+        self.check()
+    }
+
+    fn give_to_group(&self) -> Result<(), StoreError> {
+        let Some(group) = self.group else { return Ok(()) };
+        std::os::unix::fs::chown(&self.path, None, Some(group))
+            .and_then(|()| fs::set_permissions(&self.path, fs::Permissions::from_mode(0o2770)))
+            .map_err(|error| StoreError::io("give the directory to its group", &self.path, error))
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let refuse = |reason: String| Err(StoreError::Unsafe { path: self.path.clone(), reason });
+        let metadata = fs::symlink_metadata(&self.path).map_err(|error| StoreError::io("look at", &self.path, error))?;
+        let real = fs::canonicalize(&self.path).map_err(|error| StoreError::io("resolve", &self.path, error))?;
+        if metadata.is_symlink() || real != self.path {
+            return refuse(format!("it is reached through a symlink; name {} instead", real.display()));
+        }
+        if !metadata.is_dir() {
+            return refuse("it is not a directory; choose another name".into());
+        }
+        let (user, mode) = (effective_user(), metadata.mode() & 0o777);
+        match self.group {
+            None if metadata.uid() != user => {
+                return refuse(format!(
+                    "it belongs to user {} and this process runs as user {user}; use another name, or group= to share it",
+                    metadata.uid()
+                ));
+            }
+            Some(group) if metadata.uid() != user && metadata.gid() != group => {
+                return refuse(format!("it belongs to group {}, not {group}; chgrp it, or use another name", metadata.gid()));
+            }
+            _ => {}
+        }
+        let strangers = if self.group.is_some() { 0o002 } else { 0o022 };
+        if mode & strangers != 0 {
+            return refuse(format!("others may write to it (mode {mode:o}); chmod it to {:o}", mode & !strangers & !0o007));
+        }
+        Ok(())
+    }
+
+    /// The mode of files here.
+    pub(super) fn file_mode(&self) -> u32 {
+        if self.group.is_some() { 0o660 } else { 0o600 }
+    }
+
+    /// Opens a file here to read and write, made if it is not there; never through a symlink.
+    pub(super) fn open(&self, name: &str) -> Result<File, StoreError> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(self.file_mode())
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&path)
+            .map_err(|error| StoreError::io("open", &path, error))?;
+        let metadata = file.metadata().map_err(|error| StoreError::io("look at", &path, error))?;
+        if !metadata.is_file() {
+            return Err(StoreError::Unsafe { path, reason: "it is not a regular file; remove it".into() });
+        }
+        if self.group.is_some() && metadata.uid() == effective_user() && metadata.mode() & 0o777 != 0o660 {
+            // The umask took the group's part away.
+            file.set_permissions(fs::Permissions::from_mode(0o660))
+                .map_err(|error| StoreError::io("set the permissions of", &path, error))?;
+        }
+        Ok(file)
+    }
+
+    /// Opens a file here and sees to it that its first `bytes` are allocated: what is mapped must not be missing when it is
+    /// touched, since that would end the process with SIGBUS.
+    pub(super) fn open_allocated(&self, name: &str, bytes: u64) -> Result<File, StoreError> {
+        let file = self.open(name)?;
+        allocate(&file, bytes).map_err(|error| StoreError::io("allocate", self.path.join(name), error))?;
+        Ok(file)
+    }
+
+    /// Device and inode of a file here, without opening it: another open descriptor of LMDB's lock file would drop the
+    /// process's locks when it is closed.
+    pub(super) fn identity(&self, name: &str) -> Option<(u64, u64)> {
+        let metadata = fs::symlink_metadata(self.path.join(name)).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
+
+    /// Bytes that the file system has left for this user.
+    pub(super) fn free_bytes(&self) -> Result<u64, StoreError> {
+        let path = CString::new(self.path.as_os_str().as_encoded_bytes()).expect("a path that was opened has no NUL");
+        // SAFETY: all-zero bytes are a valid statvfs, a struct of integers.
+        let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the path is NUL-terminated and `stat` is writable; both live through the call.
+        if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
+            return Err(StoreError::io("ask for free space of", &self.path, io::Error::last_os_error()));
+        }
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// Allocates the first `bytes` of a file; what is in it stays.
+pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open; the call touches nothing else.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// The directory that holds this user's shared-memory stores: `/run/mcp-state` where it is ours, else one in `/dev/shm`.
+fn shared_memory(group: Option<libc::gid_t>) -> Result<PathBuf, StoreError> {
+    let run = Path::new("/run/mcp-state");
+    let ours = fs::symlink_metadata(run).is_ok_and(|metadata| {
+        metadata.is_dir() && (metadata.uid() == effective_user() || group == Some(metadata.gid()))
+    });
+    if ours {
+        let run = Directory { path: run.to_owned(), group };
+        run.check()?;
+        return Ok(run.path);
+    }
+    let shm = Path::new("/dev/shm");
+    let name = match group {
+        Some(group) => format!("mcp-state-group-{group}"),
+        None => format!("mcp-state-{}", effective_user()),
+    };
+    let base = Directory { path: shm.join(name), group };
+    base.make()?;
+    Ok(base.path)
+}
+
+fn effective_user() -> libc::uid_t {
+    // SAFETY: geteuid cannot fail and touches no memory.
+    unsafe { libc::geteuid() }
+}
+
+fn find_group(name: &str) -> Result<libc::gid_t, InvalidArgument> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    groups
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(group, _)| *group == name)
+        .and_then(|(_, rest)| rest.split(':').nth(1)?.parse().ok())
+        .ok_or_else(|| InvalidArgument::new("group", name, "there is no such group; create it or give its number"))
+}

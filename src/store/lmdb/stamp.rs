@@ -1,0 +1,126 @@
+//! The stamp: who made the store's files, and who may share them.
+//!
+//! A small text file beside the generations of a store. It is read before anything is mapped, since LMDB's lock file is laid
+//! out differently by different C libraries: opening it with the wrong one would break exclusion without a word.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use serde::{Deserialize, Serialize};
+
+use super::environment::lock_format;
+use super::place::Directory;
+use crate::clock::{BootClock, Clock, Millis, wall_now};
+use crate::error::StoreError;
+use crate::process::{boot_id, pid_namespace};
+
+/// The newest layout of rows, and the one this library writes when it is alone with a store.
+const NEWEST_FORMAT: u32 = 1;
+
+const FILE: &str = "stamp";
+/// The version of the stamp file itself.
+const STAMP_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    pub(super) stamp: u32,
+    /// The layout of rows, see [`crate::store::rows`].
+    pub(super) format: u32,
+    /// Which directory of files is the store's now.
+    pub(super) generation: u32,
+    /// The boot whose clock the times in the records are of.
+    pub(super) boot: String,
+    pub(super) c_library: String,
+    pub(super) architecture: String,
+    pub(super) lock_format: String,
+    /// Where the processes live that have the store open.
+    pub(super) pid_namespace: u64,
+    /// Milliseconds from the boot clock to 1970, to carry expiry into another boot.
+    pub(super) wall_offset: Millis,
+}
+
+impl Stamp {
+    /// The stamp this library makes here and now.
+    pub(super) fn new(generation: u32) -> Self {
+        Self {
+            stamp: STAMP_VERSION,
+            format: NEWEST_FORMAT,
+            generation,
+            boot: boot_id(),
+            c_library: C_LIBRARY.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            lock_format: lock_format(),
+            pid_namespace: pid_namespace().unwrap_or_default(),
+            wall_offset: wall_now().saturating_sub(BootClock.now()),
+        }
+    }
+
+    /// The stamp of a store: none in a new one.
+    pub(super) fn read(directory: &Directory) -> Result<Option<Self>, StoreError> {
+        let path = directory.path.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("read", path, error)),
+        };
+        // A newer stamp may have other fields; its version says so before they are missed.
+        #[derive(Deserialize)]
+        struct Version {
+            stamp: u32,
+        }
+        let damaged = |error: serde_json::Error| {
+            StoreError::corrupt(&path, format!("its stamp cannot be read ({error}); reset the store"))
+        };
+        let Version { stamp } = serde_json::from_slice(&text).map_err(damaged)?;
+        if stamp > STAMP_VERSION {
+            return Err(newer(directory, format!("stamp version {stamp}")));
+        }
+        let stamp: Self = serde_json::from_slice(&text).map_err(damaged)?;
+        if stamp.format > NEWEST_FORMAT {
+            return Err(newer(directory, format!("format {}", stamp.format)));
+        }
+        Ok(Some(stamp))
+    }
+
+    /// Puts the stamp in place, all or nothing.
+    pub(super) fn write(&self, directory: &Directory) -> Result<(), StoreError> {
+        use std::io::Write;
+        let (new, path) = (directory.path.join("stamp.new"), directory.path.join(FILE));
+        let text = serde_json::to_vec_pretty(self).expect("a stamp is plain data");
+        let _ = fs::remove_file(&new);
+        directory
+            .open("stamp.new")?
+            .write_all(&text)
+            .and_then(|()| fs::rename(&new, &path))
+            .map_err(|error| StoreError::io("write", path, error))
+    }
+
+    /// What keeps a process of this library, here, from sharing the store with those that made the stamp.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        [
+            ("C library", &self.c_library, &other.c_library),
+            ("architecture", &self.architecture, &other.architecture),
+            ("lock layout", &self.lock_format, &other.lock_format),
+        ]
+        .into_iter()
+        .find(|(_, mine, its)| mine != its)
+        .map(|(what, mine, its)| {
+            format!("running processes use it with {what} {its} and this one has {mine}; use the same build, or another store")
+        })
+    }
+}
+
+fn newer(directory: &Directory, what: String) -> StoreError {
+    StoreError::Incompatible {
+        path: directory.path.clone(),
+        reason: format!("it was written by a newer mcp-state ({what}); upgrade this one, or use another store"),
+    }
+}
+
+const C_LIBRARY: &str = if cfg!(target_env = "musl") {
+    "musl"
+} else if cfg!(target_env = "gnu") {
+    "glibc"
+} else {
+    std::env::consts::OS
+};

@@ -1,0 +1,345 @@
+//! A store of rows on this machine: reads the record, runs the transition, writes the record and its effects, all in one
+//! transaction; then rings.
+
+use std::sync::Arc;
+
+use super::rows::{
+    KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all, delete_value,
+    get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_value, read_index_key, record_key,
+    session_of_record_key, session_prefix,
+};
+use super::{Access, Operation, Store, Usage};
+use crate::bell::{Bell, Counter, Ring};
+use crate::clock::{Clock, Millis};
+use crate::error::{Error, StoreError};
+use crate::ids::Digest;
+use crate::session::{
+    Census, Context, Count, Effects, IndexKey, LateReason, Population, Record, RecordChange, Refusal, Step,
+    StoreView, Transition,
+};
+use crate::settings::{Limit, Settings};
+
+/// A store over rows.
+pub(crate) struct LocalStore<K> {
+    rows: K,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a transaction of a session came to.
+enum Outcome {
+    Done,
+    /// A reader found that it has something to write.
+    WantsToWrite,
+}
+
+impl<K: KeyValue> LocalStore<K> {
+    /// A store over `rows`; limits that depend on the store's size are brought down to what fits.
+    pub(crate) fn new(rows: K, mut settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        let session = settings.limit(Limit::SessionBytes).min(rows.limit_bytes() / 16);
+        settings.set_limit(Limit::SessionBytes, session);
+        settings.set_limit(Limit::StoreBytes, rows.limit_bytes());
+        Self { rows, settings, clock }
+    }
+
+    /// Runs the operation on what `rows` hold now. Nothing is written yet.
+    fn run(
+        &self,
+        rows: &dyn Rows,
+        session: Digest,
+        access: Access,
+        census: &Census,
+        operation: Operation<'_>,
+    ) -> Step<(Option<Record>, Effects)> {
+        let record = get_value(rows, &record_key(session))?.map(|bytes| decode(&bytes)).transpose()?;
+        let view = match access {
+            Access::Create(principal) => StoreView {
+                sessions: get_number(rows, &POPULATION)?,
+                of_principal: match principal {
+                    Some(principal) => get_number(rows, &principal_key(principal))?,
+                    None => 0,
+                },
+            },
+            Access::Read | Access::Write => StoreView::default(),
+        };
+        let values = SessionRows { rows, session };
+        let context = Context { now: self.clock.now(), settings: &self.settings, census };
+        let mut transition = Transition::new(record, &values, context);
+        operation(&mut transition, view)?;
+        Ok(transition.finish())
+    }
+
+    fn write(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<Effects> {
+        self.rows.write(|rows| {
+            let (record, effects) = self.run(rows, session, access, census, operation)?;
+            if effects.is_empty() {
+                return Ok(Verdict::Abandon(effects));
+            }
+            let frees = self.has_room(rows, access, &effects)?;
+            carry_out(rows, session, record.as_ref(), &effects)?;
+            Ok(Verdict::Commit { value: effects, frees })
+        })
+    }
+
+    /// Whether the operation only frees; if not, refuses it when the store is full.
+    fn has_room(&self, rows: &dyn Rows, access: Access, effects: &Effects) -> Result<bool, StoreError> {
+        let needed = effects.added_bytes();
+        if needed == 0 && !matches!(access, Access::Create(_)) {
+            return Ok(true);
+        }
+        let (used, limit) = (rows.used_bytes()?, self.rows.limit_bytes());
+        if used + needed > limit {
+            return Err(StoreError::Full { used, limit, needed, detail: String::new() });
+        }
+        Ok(false)
+    }
+
+    /// After the commit: wakes who must look, counts what is counted.
+    fn follow_up(&self, session: Digest, effects: &Effects) {
+        let bell = self.rows.bell();
+        for &owner in &effects.rings {
+            bell.ring(Ring::Owner(session, owner));
+        }
+        for count in &effects.counts {
+            bell.counters().add(counter(*count), 1);
+        }
+        if let Some((Population::Added | Population::Replaced(_), _)) = effects.population {
+            bell.counters().add(Counter::SessionsCreated, 1);
+        }
+    }
+
+    fn count_refusal(&self, refusal: &Refusal) {
+        match refusal {
+            Refusal::Error(Error::Limit(_)) => self.rows.bell().counters().add(Counter::LimitsHit, 1),
+            Refusal::Error(Error::Store(StoreError::Full { .. })) => {
+                self.rows.bell().counters().add(Counter::StoreFull, 1);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<K: KeyValue> Store for LocalStore<K> {
+    fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+        if access == Access::Read {
+            let outcome = self.rows.read(|rows| {
+                let (_, effects) = self.run(rows, session, access, census, operation)?;
+                Ok(if effects.is_empty() { Outcome::Done } else { Outcome::WantsToWrite })
+            });
+            match outcome {
+                Ok(Outcome::Done) => return Ok(()),
+                Ok(Outcome::WantsToWrite) => {}
+                Err(refusal) => {
+                    self.count_refusal(&refusal);
+                    return Err(refusal);
+                }
+            }
+        }
+        let effects = self.write(session, access, census, operation).inspect_err(|refusal| self.count_refusal(refusal))?;
+        self.follow_up(session, &effects);
+        Ok(())
+    }
+
+    fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
+        let prefix = index_prefix(settled);
+        read(&self.rows, |rows| {
+            let mut due = Vec::new();
+            rows.scan(&prefix, &mut |key, _| match read_index_key(key) {
+                Some((place, session)) if place.settled == settled && place.at <= until && due.len() < max => {
+                    due.push((place, session));
+                    true
+                }
+                _ => false,
+            })?;
+            Ok(due)
+        })
+    }
+
+    fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
+        read(&self.rows, |rows| {
+            let mut found: Vec<Digest> = Vec::new();
+            let mut from = after.map_or(vec![SESSIONS], |session| {
+                let mut key = session_prefix(session);
+                key.push(0xff);
+                key
+            });
+            while found.len() < max {
+                let mut next = None;
+                rows.scan(&from, &mut |key, _| {
+                    next = session_of_record_key(key);
+                    false
+                })?;
+                let Some(session) = next else { break };
+                from = session_prefix(session);
+                from.push(0xff);
+                found.push(session);
+            }
+            found
+                .into_iter()
+                .map(|session| {
+                    let bytes = get_value(rows, &record_key(session))?
+                        .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
+                    Ok((session, decode(&bytes)?))
+                })
+                .collect()
+        })
+    }
+
+    fn usage(&self) -> Result<Usage, StoreError> {
+        read(&self.rows, |rows| {
+            Ok(Usage {
+                sessions: get_number(rows, &POPULATION)?,
+                used_bytes: rows.used_bytes()?,
+                limit_bytes: self.rows.limit_bytes(),
+            })
+        })
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.rows.bell()
+    }
+
+    fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    fn refresh(&self) -> Result<(), StoreError> {
+        self.rows.refresh()
+    }
+
+    fn maintain(&self) -> Result<(), StoreError> {
+        self.rows.maintain()
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        self.rows.describe()
+    }
+}
+
+/// A read that only the store can refuse.
+fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut result = None;
+    let read = rows.read(|rows| {
+        result = Some(job(rows));
+        Ok(())
+    });
+    match (result, read) {
+        (Some(result), _) => result,
+        (None, Err(Refusal::Error(Error::Store(error)))) => Err(error),
+        (None, _) => unreachable!("a read either runs the job or fails in the store"),
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
+    Record::decode(bytes).map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
+}
+
+fn carry_out(
+    rows: &mut dyn RowsMut,
+    session: Digest,
+    record: Option<&Record>,
+    effects: &Effects,
+) -> Result<(), StoreError> {
+    if effects.purge || effects.record == RecordChange::Remove {
+        delete_all(rows, &session_prefix(session))?;
+    }
+    if let (RecordChange::Write, Some(record)) = (effects.record, record) {
+        put_value(rows, &record_key(session), &record.encode())?;
+    }
+    for (payload, value) in &effects.payloads {
+        let key = payload_key(session, payload);
+        match value {
+            Some(value) => put_value(rows, &key, value)?,
+            None => delete_value(rows, &key)?,
+        }
+    }
+    if let Some((before, after)) = effects.index {
+        if let Some(before) = before {
+            rows.delete(&index_key(before, session))?;
+        }
+        if let Some(after) = after {
+            rows.put(&index_key(after, session), &[])?;
+        }
+    }
+    if let Some((change, principal)) = effects.population {
+        let (sessions, of_principal) = match change {
+            Population::Added => (1, 1),
+            Population::Removed => (-1, -1),
+            Population::Replaced(before) => {
+                if let Some(before) = before {
+                    add_to_number(rows, &principal_key(before), -1)?;
+                }
+                (0, 1)
+            }
+        };
+        if sessions != 0 {
+            add_to_number(rows, &POPULATION, sessions)?;
+        }
+        if let Some(principal) = principal {
+            add_to_number(rows, &principal_key(principal), of_principal)?;
+        }
+    }
+    Ok(())
+}
+
+fn counter(count: Count) -> Counter {
+    match count {
+        Count::Delivered => Counter::Delivered,
+        Count::OwnerReleased => Counter::OwnersReleased,
+        Count::Late(LateReason::Unknown) => Counter::LateUnknown,
+        Count::Late(LateReason::Finished) => Counter::LateFinished,
+        Count::Late(LateReason::TimedOut) => Counter::LateTimedOut,
+        Count::Late(LateReason::AlreadyAnswered) => Counter::LateAlreadyAnswered,
+        Count::Late(LateReason::Cancelled) => Counter::LateCancelled,
+        Count::Late(LateReason::Abandoned) => Counter::LateAbandoned,
+    }
+}
+
+/// Releases every owner of every session, and moves times by `shift` milliseconds: for a store that has outlived its boot or
+/// its container, while nobody else has it open.
+pub(super) fn take_over(
+    rows: &impl Transactions,
+    settings: &Settings,
+    now: Millis,
+    shift: impl Fn(Millis) -> Millis,
+) -> Result<u64, Error> {
+    let census = Census::default();
+    let mut released = 0;
+    let mut after = vec![SESSIONS];
+    loop {
+        let next = rows.write(|rows| {
+            let mut next = None;
+            rows.scan(&after, &mut |key, _| {
+                next = session_of_record_key(key);
+                false
+            })?;
+            let Some(session) = next else { return Ok(Verdict::Abandon(None)) };
+            let bytes = get_value(rows, &record_key(session))?
+                .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
+            let found = decode(&bytes)?;
+            let old_place = found.index_key();
+            let record = found.moved_in_time(&shift);
+            let (record, mut effects, owners) = {
+                let values = SessionRows { rows, session };
+                let mut transition = Transition::new(Some(record), &values, Context { now, settings, census: &census });
+                let owners = transition.release_everybody()?;
+                let (record, effects) = transition.finish();
+                (record, effects, owners)
+            };
+            effects.record = RecordChange::Write;
+            effects.index = Some((Some(old_place), record.as_ref().map(Record::index_key)));
+            carry_out(rows, session, record.as_ref(), &effects)?;
+            Ok(Verdict::Commit { value: Some((session, owners)), frees: true })
+        });
+        match next {
+            Ok(None) => return Ok(released),
+            Ok(Some((session, owners))) => {
+                released += owners;
+                after = session_prefix(session);
+                after.push(0xff);
+            }
+            Err(Refusal::Error(error)) => return Err(error),
+            Err(Refusal::Unsure(_)) => unreachable!("releasing everybody asks about nobody"),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Stores: they know how to carry out a transition atomically, and nothing of what it may do.
+//!
+//! [`Store`] is what the engine needs of a store. Stores that keep ordered rows on this machine ([`memory`], [`lmdb`]) only
+//! implement [`rows::KeyValue`]; [`local`] makes a store of that.
+
+mod local;
+pub(crate) mod lmdb;
+mod memory;
+mod rows;
+
+use std::sync::Arc;
+
+use crate::bell::Bell;
+use crate::clock::{Clock, Millis};
+use crate::error::{Error, StoreError};
+use crate::ids::Digest;
+use crate::session::{Census, IndexKey, Record, Step, StoreView, Transition};
+use crate::settings::Settings;
+
+pub(crate) use local::LocalStore;
+pub(crate) use memory::Memory;
+
+/// How an operation wants to see the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It seldom changes anything: it is tried without keeping writers out, and again as a writer if it did.
+    Read,
+    /// It changes something.
+    Write,
+    /// It makes a session, for this principal: it is told how many there are.
+    Create(Option<Digest>),
+}
+
+/// One operation, as a store runs it: perhaps more than once, each time from the start.
+pub(crate) type Operation<'a> = &'a mut dyn FnMut(&mut Transition<'_>, StoreView) -> Step<()>;
+
+/// How much a store holds, and how much it may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) sessions: u64,
+    pub(crate) used_bytes: u64,
+    pub(crate) limit_bytes: u64,
+}
+
+/// Carries out operations, each all or nothing.
+pub(crate) trait Store: Send + Sync {
+    /// Runs `operation` on a session, carries out its effects, then rings its bells.
+    fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()>;
+
+    /// Sessions in the order in which the index of expiry has them, of one class, up to a time; at most `max`.
+    fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError>;
+
+    /// Records of sessions after `after` in the order of their keys; at most `max`.
+    fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError>;
+
+    /// How full it is.
+    fn usage(&self) -> Result<Usage, StoreError>;
+
+    /// What to wait on.
+    fn bell(&self) -> Arc<dyn Bell>;
+
+    /// The time.
+    fn now(&self) -> Millis;
+
+    /// Makes sure that this is still the store that its name stands for; opens it anew otherwise. Called once for each request
+    /// and each slice of waiting.
+    fn refresh(&self) -> Result<(), StoreError>;
+
+    /// Releases what dead processes hold of the store itself.
+    fn maintain(&self) -> Result<(), StoreError>;
+
+    /// What `doctor` shows of the place.
+    fn describe(&self) -> Vec<(&'static str, String)>;
+}
+
+/// Opens the store of a DSN.
+pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    use crate::dsn::Place;
+    let settings: Settings = dsn.settings.clone();
+    Ok(match &dsn.place {
+        Place::Memory => Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes)), settings, clock)),
+        Place::SharedMemory(_) | Place::Directory(_) => {
+            Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, clock))
+        }
+    })
+}

@@ -1,0 +1,294 @@
+//! Ordered rows of bytes under transactions: all that a local store must bring, and how a session lies in rows.
+//!
+//! Layout, a key's first byte naming the table:
+//!
+//! | key | value |
+//! |---|---|
+//! | `S` session `00` | the record |
+//! | `S` session `01` attribute key | the JSON text |
+//! | `S` session `02` owner `u32` sequence `u64` | a queued message |
+//! | `S` session `03` number `u64` | a broadcast |
+//! | `S` session `04` id `i64` | a response |
+//! | `X` settled `u8` time `u64` session | nothing: the index of expiry |
+//! | `N` | how many sessions there are, `u64` |
+//! | `P` principal | how many sessions the principal has, `u64` |
+//!
+//! Session and principal are digests of 16 bytes, numbers are big-endian. A value of 64 KiB or more continues in rows whose
+//! keys are followed by `00` and the number of the chunk, `u16`; the chunk shorter than 64 KiB is the last. Everything of one
+//! session stands together: an operation touches few pages.
+
+use std::borrow::Cow;
+
+use crate::clock::Millis;
+use crate::error::StoreError;
+use crate::ids::Digest;
+use crate::session::{AttributeKey, IndexKey, Payload, Refusal, Values};
+
+/// The longest value of one row: larger ones need several contiguous pages, which a full store may not have.
+const CHUNK: usize = 64 << 10;
+
+/// Rows as one transaction sees them.
+pub(crate) trait Rows {
+    /// The value under `key`.
+    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, StoreError>;
+    /// Shows rows from the first key that is not less than `from` on, until `visit` says that it has seen enough.
+    fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError>;
+    /// Bytes in use.
+    fn used_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// Rows that the transaction may change.
+pub(crate) trait RowsMut: Rows {
+    /// Writes a row.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Deletes a row. The length of its value, if there was one.
+    fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError>;
+}
+
+/// What becomes of a writing transaction.
+pub(crate) enum Verdict<T> {
+    /// It is committed; `frees` when it adds nothing, so that it must succeed on a full store too.
+    Commit {
+        /// What the transaction comes to.
+        value: T,
+        /// Whether it only frees space.
+        frees: bool,
+    },
+    /// It is abandoned: there is nothing to write.
+    Abandon(T),
+}
+
+/// Rows under transactions.
+pub(crate) trait Transactions {
+    /// Runs `job` on a snapshot.
+    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal>;
+    /// Runs `job` while no other writer can, and commits. It may run again when space had to be made.
+    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal>;
+}
+
+/// Rows of a store, and what else a store brings.
+pub(crate) trait KeyValue: Transactions + Send + Sync {
+    /// The most bytes that may be in use.
+    fn limit_bytes(&self) -> u64;
+    /// What to wait on.
+    fn bell(&self) -> std::sync::Arc<dyn crate::bell::Bell>;
+    /// See [`super::Store::refresh`].
+    fn refresh(&self) -> Result<(), StoreError>;
+    /// See [`super::Store::maintain`].
+    fn maintain(&self) -> Result<(), StoreError>;
+    /// See [`super::Store::describe`].
+    fn describe(&self) -> Vec<(&'static str, String)>;
+}
+
+pub(super) const SESSIONS: u8 = b'S';
+const INDEX: u8 = b'X';
+pub(super) const POPULATION: [u8; 1] = [b'N'];
+const PRINCIPALS: u8 = b'P';
+
+/// The key all rows of a session begin with.
+pub(super) fn session_prefix(session: Digest) -> Vec<u8> {
+    let mut key = Vec::with_capacity(64);
+    key.push(SESSIONS);
+    key.extend(session.0);
+    key
+}
+
+pub(super) fn record_key(session: Digest) -> Vec<u8> {
+    let mut key = session_prefix(session);
+    key.push(0);
+    key
+}
+
+/// The session of a record's key, or nothing when it is another key.
+pub(super) fn session_of_record_key(key: &[u8]) -> Option<Digest> {
+    match key {
+        [SESSIONS, session @ .., 0] => Some(Digest(session.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+fn attribute_prefix(session: Digest) -> Vec<u8> {
+    let mut key = session_prefix(session);
+    key.push(1);
+    key
+}
+
+pub(super) fn payload_key(session: Digest, payload: &Payload) -> Vec<u8> {
+    let mut key = session_prefix(session);
+    match payload {
+        Payload::Attribute(attribute) => {
+            key.push(1);
+            key.extend(attribute.as_str().as_bytes());
+        }
+        Payload::Outgoing { owner, sequence } => {
+            key.push(2);
+            key.extend(owner.to_be_bytes());
+            key.extend(sequence.to_be_bytes());
+        }
+        Payload::Broadcast(number) => {
+            key.push(3);
+            key.extend(number.to_be_bytes());
+        }
+        Payload::Response(id) => {
+            key.push(4);
+            key.extend(id.to_be_bytes());
+        }
+    }
+    key
+}
+
+/// The part of the index that holds one class of sessions.
+pub(super) fn index_prefix(settled: bool) -> [u8; 2] {
+    [INDEX, u8::from(settled)]
+}
+
+pub(super) fn index_key(place: IndexKey, session: Digest) -> Vec<u8> {
+    let mut key = Vec::with_capacity(26);
+    key.extend(index_prefix(place.settled));
+    key.extend(place.at.to_be_bytes());
+    key.extend(session.0);
+    key
+}
+
+pub(super) fn read_index_key(key: &[u8]) -> Option<(IndexKey, Digest)> {
+    let (&[INDEX, settled], rest) = key.split_first_chunk()? else { return None };
+    let (at, session) = rest.split_first_chunk()?;
+    let place = IndexKey { settled: settled != 0, at: Millis::from_be_bytes(*at) };
+    Some((place, Digest(session.try_into().ok()?)))
+}
+
+pub(super) fn principal_key(principal: Digest) -> Vec<u8> {
+    let mut key = Vec::with_capacity(17);
+    key.push(PRINCIPALS);
+    key.extend(principal.0);
+    key
+}
+
+fn chunk_key(key: &[u8], chunk: usize) -> Cow<'_, [u8]> {
+    if chunk == 0 {
+        return Cow::Borrowed(key);
+    }
+    let mut key = key.to_vec();
+    key.push(0);
+    key.extend((chunk as u16).to_be_bytes());
+    Cow::Owned(key)
+}
+
+/// A value of any size.
+pub(super) fn get_value<'r>(rows: &'r (impl Rows + ?Sized), key: &[u8]) -> Result<Option<Cow<'r, [u8]>>, StoreError> {
+    let Some(first) = rows.get(key)? else { return Ok(None) };
+    if first.len() < CHUNK {
+        return Ok(Some(Cow::Borrowed(first)));
+    }
+    let mut value = first.to_vec();
+    for number in 1.. {
+        let chunk = rows
+            .get(&chunk_key(key, number))?
+            .ok_or_else(|| StoreError::corrupt("of this session", "the end of a large value is missing"))?;
+        value.extend(chunk);
+        if chunk.len() < CHUNK {
+            break;
+        }
+    }
+    Ok(Some(Cow::Owned(value)))
+}
+
+/// Writes a value of any size over whatever is there.
+pub(super) fn put_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    // A longer value that was here before leaves chunks behind the new last one.
+    let mut number = 0;
+    let mut rest = value;
+    loop {
+        let (chunk, after) = rest.split_at(rest.len().min(CHUNK));
+        let was = if chunk.len() < CHUNK { rows.get(&chunk_key(key, number))?.map(<[u8]>::len) } else { None };
+        rows.put(&chunk_key(key, number), chunk)?;
+        if chunk.len() < CHUNK {
+            return if was == Some(CHUNK) { delete_from(rows, key, number + 1) } else { Ok(()) };
+        }
+        rest = after;
+        number += 1;
+    }
+}
+
+/// Deletes a value of any size.
+pub(super) fn delete_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8]) -> Result<(), StoreError> {
+    delete_from(rows, key, 0)
+}
+
+fn delete_from(rows: &mut (impl RowsMut + ?Sized), key: &[u8], first: usize) -> Result<(), StoreError> {
+    for number in first.. {
+        match rows.delete(&chunk_key(key, number))? {
+            Some(CHUNK..) => {}
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+/// Deletes all rows whose keys begin with `prefix`.
+pub(super) fn delete_all(rows: &mut (impl RowsMut + ?Sized), prefix: &[u8]) -> Result<(), StoreError> {
+    let mut keys = Vec::new();
+    rows.scan(prefix, &mut |key, _| {
+        let ours = key.starts_with(prefix);
+        if ours {
+            keys.push(key.to_vec());
+        }
+        ours
+    })?;
+    for key in keys {
+        rows.delete(&key)?;
+    }
+    Ok(())
+}
+
+/// A number that is 0 while its row is missing.
+pub(super) fn get_number(rows: &(impl Rows + ?Sized), key: &[u8]) -> Result<u64, StoreError> {
+    Ok(rows.get(key)?.and_then(|value| value.try_into().ok()).map_or(0, u64::from_be_bytes))
+}
+
+/// Adds to a number; its row goes when it comes to 0.
+pub(super) fn add_to_number(rows: &mut (impl RowsMut + ?Sized), key: &[u8], by: i64) -> Result<(), StoreError> {
+    match get_number(rows, key)?.saturating_add_signed(by) {
+        0 => rows.delete(key).map(|_| ()),
+        number => rows.put(key, &number.to_be_bytes()),
+    }
+}
+
+/// The payloads of one session in rows.
+pub(super) struct SessionRows<'r> {
+    pub(super) rows: &'r dyn Rows,
+    pub(super) session: Digest,
+}
+
+impl Values for SessionRows<'_> {
+    fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(get_value(self.rows, &payload_key(self.session, key))?.map(Cow::into_owned))
+    }
+
+    fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
+        let table = attribute_prefix(self.session);
+        let mut prefix = table.clone();
+        if let Some(parent) = parent {
+            prefix.extend(parent.as_str().as_bytes());
+            prefix.push(b'.');
+        }
+        let mut keys = Vec::new();
+        self.rows.scan(&prefix, &mut |key, _| {
+            let ours = key.starts_with(&prefix);
+            // A zero byte marks a further chunk of the row before it.
+            if ours && !key[table.len()..].contains(&0) {
+                keys.push(key.to_vec());
+            }
+            ours
+        })?;
+        keys.into_iter()
+            .map(|key| {
+                let damaged = || StoreError::corrupt("of this session", "a row has a key that is no attribute key");
+                let name = std::str::from_utf8(&key[table.len()..]).map_err(|_| damaged())?;
+                let name = AttributeKey::new(name).map_err(|_| damaged())?;
+                let value = get_value(self.rows, &key)?.ok_or_else(damaged)?;
+                Ok((name, value.into_owned()))
+            })
+            .collect()
+    }
+}

@@ -200,7 +200,7 @@ class Questions(StreamableHttp):
             if b"\n: " in seen:
                 break
         http.discard(response)
-        self.assertIn(b"elicitation/create", seen)
+        self.assertIn(b"comments", seen)
 
     async def test_a_client_that_leaves_is_noticed_and_its_question_abandoned(self) -> None:
         ask = self.ask()

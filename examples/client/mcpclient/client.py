@@ -105,7 +105,7 @@ class McpClient:
         reply = await self.post({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params})
         response = reply.response(id)
         if reply.status != 200 or response is None or "result" not in response:
-            raise HttpError(f"initialize failed: {reply}")
+            raise HttpError(f"initialize failed: HTTP {reply.status} {reply.broken or reply.messages}")
         self.session_id = reply.headers.get("mcp-session-id")
         self.protocol_version = response["result"]["protocolVersion"]
         await self.notify("notifications/initialized")

@@ -1,0 +1,80 @@
+//! `McpState\Native\Engine`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ext_php_rs::prelude::*;
+use mcp_state::NewSession;
+
+use crate::convert::{Array, Text, count, int, map, numbers, optional, unsigned};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::stores::Used;
+use crate::{ini, requests};
+
+/// A store, opened once for each process and DSN.
+#[php_class]
+#[php(name = "McpState\\Native\\Engine")]
+pub(crate) struct Engine {
+    store: Rc<Used>,
+}
+
+#[php_impl]
+impl Engine {
+    pub(crate) fn open(dsn: Option<Text<'_>>) -> Result<Engine, Failure> {
+        let store = match optional(dsn, "dsn")? {
+            Some(dsn) => requests::store(dsn)?,
+            None => requests::store(&ini::dsn())?,
+        };
+        Ok(Engine { store })
+    }
+
+    pub(crate) fn dsn(&self) -> String {
+        self.store.engine().dsn().to_owned()
+    }
+
+    pub(crate) fn create_session(
+        &self,
+        id: Option<Text<'_>>,
+        ttl_ms: Option<i64>,
+        principal: Option<Text<'_>>,
+    ) -> Result<Option<Session>, Failure> {
+        let new = NewSession {
+            id: optional(id, "session id")?.map(str::to_owned),
+            ttl_ms: ttl_ms.map(|ttl| unsigned("session ttl", ttl)).transpose()?,
+            principal: optional(principal, "principal")?.map(str::to_owned),
+        };
+        Ok(self.store.current()?.create_session(new)?.map(|session| Session::of(Arc::new(session))))
+    }
+
+    pub(crate) fn open_session(&self, id: Text<'_>, principal: Option<Text<'_>>) -> Result<Option<Session>, Failure> {
+        let (id, principal) = (id.get("session id")?, optional(principal, "principal")?);
+        Ok(self.store.current()?.open_session(id, principal)?.map(|session| Session::of(Arc::new(session))))
+    }
+
+    #[php(defaults(limit = 100))]
+    pub(crate) fn collect(&self, limit: i64) -> Result<Array, Failure> {
+        let collected = self.store.current()?.collect(count("limit", limit)?)?;
+        Ok(map! {
+            "sessions" => int(collected.sessions),
+            "owners" => int(collected.owners),
+            "more" => collected.more,
+        })
+    }
+
+    pub(crate) fn stats(&self) -> Result<Array, Failure> {
+        let stats = self.store.current()?.stats()?;
+        let mut place = ext_php_rs::types::ZendHashTable::new();
+        for (name, value) in stats.place {
+            place.insert(name, value)?;
+        }
+        Ok(map! {
+            "sessions" => int(stats.sessions),
+            "used_bytes" => int(stats.used_bytes),
+            "limit_bytes" => int(stats.limit_bytes),
+            "counters" => numbers(stats.counters)?,
+            "limits" => numbers(stats.limits)?,
+            "place" => place,
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! The ini settings: `mcp_state.dsn` (PERDIR), and what else a DSN's options can say (SYSTEM).
+//!
+//! A setting has the name of the option, and goes through the same parser; the options of the DSN go over the settings. What
+//! makes no sense is said when a store is opened, never ignored.
+
+use std::ffi::{CStr, CString, c_char};
+use std::sync::OnceLock;
+
+use ext_php_rs::flags::IniEntryPermission;
+use ext_php_rs::zend::IniEntryDef;
+use mcp_state::{Dsn, DsnError, ErrorKind, Limit, Settings};
+
+use crate::failure::Failure;
+
+unsafe extern "C" {
+    fn zend_ini_string(name: *const c_char, length: usize, original: i32) -> *const c_char;
+    fn zend_unregister_ini_entries(module: i32);
+}
+
+/// The setting that names the store.
+const DSN: &CStr = c"mcp_state.dsn";
+
+/// The store when nothing is set.
+const DEFAULT_DSN: &CStr = c"shm://mcp";
+
+struct Setting {
+    /// The option of a DSN.
+    option: &'static str,
+    /// The setting: the option with `mcp_state.` before it.
+    name: CString,
+    default: CString,
+}
+
+/// All settings but the DSN.
+fn all() -> &'static [Setting] {
+    static SETTINGS: OnceLock<Vec<Setting>> = OnceLock::new();
+    SETTINGS.get_or_init(|| {
+        let defaults = Settings::default();
+        let times = [
+            ("ttl_ms", defaults.ttl_ms),
+            ("lease_ms", defaults.lease_ms),
+            ("request_timeout_ms", defaults.request_timeout_ms),
+        ];
+        Limit::ALL
+            .iter()
+            .map(|limit| (limit.name(), with_unit(limit.default_value())))
+            .chain(times.map(|(option, span)| (option, span.to_string())))
+            .map(|(option, default)| Setting {
+                option,
+                name: CString::new(format!("mcp_state.{option}")).unwrap_or_default(),
+                default: CString::new(default).unwrap_or_default(),
+            })
+            .collect()
+    })
+}
+
+/// A size as people write it.
+fn with_unit(size: u64) -> String {
+    match size {
+        size if size >= 1 << 20 && size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
+        size => size.to_string(),
+    }
+}
+
+struct Table(Vec<IniEntryDef>);
+
+// SAFETY: the table is never written after it was made, and what it points to is static.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+/// Registers the settings. For MINIT.
+pub(crate) fn register(module: i32) {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    let table = TABLE.get_or_init(|| {
+        let per_directory = IniEntryPermission::PerDir | IniEntryPermission::System;
+        let mut entries = vec![IniEntryDef::new(DSN, DEFAULT_DSN, per_directory)];
+        entries.extend(
+            all().iter().map(|setting| IniEntryDef::new(&setting.name, &setting.default, IniEntryPermission::System)),
+        );
+        entries.push(IniEntryDef::end());
+        Table(entries)
+    });
+    IniEntryDef::register(&table.0, module);
+}
+
+/// Takes the settings back. For MSHUTDOWN.
+pub(crate) fn unregister(module: i32) {
+    // SAFETY: the engine calls MSHUTDOWN with the number of this module.
+    unsafe { zend_unregister_ini_entries(module) }
+}
+
+/// The store that the ini names.
+pub(crate) fn dsn() -> String {
+    read(DSN).to_string_lossy().into_owned()
+}
+
+/// Those settings that are not at their default, as options of a DSN; mostly none.
+pub(crate) fn options() -> String {
+    let mut options = String::new();
+    for setting in all() {
+        let value = read(&setting.name);
+        if value != setting.default.as_c_str() {
+            options.push_str(if options.is_empty() { "" } else { "&" });
+            options.push_str(setting.option);
+            options.push('=');
+            for &byte in value.to_bytes() {
+                match byte {
+                    b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => options.push(char::from(byte)),
+                    _ => options.push_str(&format!("%{byte:02X}")),
+                }
+            }
+        }
+    }
+    options
+}
+
+/// The settings that [`options`] stand for.
+pub(crate) fn settings(options: &str) -> Result<Settings, Failure> {
+    match Dsn::parse(&format!("memory://?{options}")) {
+        Ok(dsn) => Ok(dsn.settings),
+        Err(DsnError::BadOption { option, value, reason }) => {
+            Err(Failure::new(ErrorKind::InvalidDsn, format!("ini setting mcp_state.{option} is {value}: {reason}")))
+        }
+        Err(error) => Err(mcp_state::Error::from(error).into()),
+    }
+}
+
+/// The present value of a setting; empty when it is not registered.
+fn read(name: &CStr) -> &CStr {
+    // SAFETY: the name is a C string of that length. The engine gives a C string that lives until the setting is changed,
+    // which only PHP code or the end of the request does, or null; the caller uses it before either.
+    unsafe {
+        let value = zend_ini_string(name.as_ptr(), name.count_bytes(), 0);
+        if value.is_null() { c"" } else { CStr::from_ptr(value) }
+    }
+}

@@ -1,0 +1,71 @@
+//! What belongs to one PHP request: the stores it uses, and the owners attached in it, which end with it at the latest.
+//!
+//! RSHUTDOWN runs however the request ends, after a fatal error or `exit` too, when destructors do not. A process that PHP
+//! code forked inherits the list, but not the owners: each is kept with the process that attached it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ext_php_rs::zend::{ModuleGlobal, ModuleGlobals};
+use mcp_state::{OwnerToken, Session};
+
+use crate::failure::Failure;
+use crate::stores::Used;
+
+/// The request that this thread serves. It is there before any PHP code runs.
+pub(crate) static REQUEST: ModuleGlobals<Request> = ModuleGlobals::new();
+
+#[derive(Default)]
+pub(crate) struct Request {
+    stores: RefCell<Vec<(String, Rc<Used>)>>,
+    owners: RefCell<HashMap<OwnerToken, Attached>>,
+}
+
+struct Attached {
+    process: u32,
+    session: Arc<Session>,
+}
+
+impl ModuleGlobal for Request {}
+
+/// The store of `dsn` as this request uses it.
+pub(crate) fn store(dsn: &str) -> Result<Rc<Used>, Failure> {
+    let stores = &REQUEST.get().stores;
+    if let Some((_, used)) = stores.borrow().iter().find(|(name, _)| name == dsn) {
+        used.current()?;
+        return Ok(used.clone());
+    }
+    let used = Rc::new(Used::open(dsn)?);
+    stores.borrow_mut().push((dsn.to_owned(), used.clone()));
+    Ok(used)
+}
+
+/// Notes an owner that was attached.
+pub(crate) fn attached(owner: OwnerToken, session: &Arc<Session>) {
+    let attached = Attached { process: process::id(), session: session.clone() };
+    REQUEST.get().owners.borrow_mut().insert(owner, attached);
+}
+
+/// Notes that an owner has ended.
+pub(crate) fn detached(owner: &OwnerToken) {
+    REQUEST.get().owners.borrow_mut().remove(owner);
+}
+
+/// RSHUTDOWN: ends the owners that are left, and forgets which stores were seen to.
+pub(crate) unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
+    let request = REQUEST.get();
+    request.stores.take();
+    let owners = request.owners.take();
+    if !owners.is_empty() {
+        let this_process = process::id();
+        for (owner, attached) in owners.into_iter().filter(|(_, attached)| attached.process == this_process) {
+            // Nobody is left to be told of a failure or a panic; the owner's lease ends it in that case.
+            let _ = catch_unwind(AssertUnwindSafe(|| attached.session.detach(&owner)));
+        }
+    }
+    0
+}

@@ -81,7 +81,10 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
 }
 
 fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError> {
-    let number = || parse_number(value).ok_or_else(|| bad_option(name, value, "it must be a whole number, with K, M or G behind it for sizes"));
+    let number = || {
+        parse_number(value)
+            .ok_or_else(|| bad_option(name, value, "it must be a whole number, with K, M or G behind it for sizes"))
+    };
     let positive = || match number()? {
         0 => Err(bad_option(name, value, "it must be greater than 0")),
         number => Ok(number),
@@ -156,7 +159,9 @@ mod tests {
 
     #[test]
     fn options_change_what_they_name() {
-        let settings = Dsn::parse("shm://x?ttl_ms=5&max_store_bytes=1M&on_full=reject&durability=sync&group=deploy").unwrap().settings;
+        let settings = Dsn::parse("shm://x?ttl_ms=5&max_store_bytes=1M&on_full=reject&durability=sync&group=deploy")
+            .unwrap()
+            .settings;
         assert_eq!(settings.ttl_ms, 5);
         assert_eq!(settings.limit(Limit::StoreBytes), 1 << 20);
         assert_eq!(settings.on_full, OnFull::Reject);

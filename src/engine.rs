@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::bell::{Counter, Ring, Slept};
 use crate::clock::{BootClock, Clock, Millis};
 use crate::dsn::{Dsn, MAX_SPAN_MS};
-use crate::error::{Error, InvalidArgument};
+use crate::error::{Error, InvalidArgument, LimitExceeded};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
 use crate::process::Process;
 use crate::session::{
@@ -18,7 +18,7 @@ use crate::session::{
     RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition, is_session_limit,
 };
 use crate::settings::{Limit, OnFull, Settings};
-use crate::store::{self, Access, Store};
+use crate::store::{self, Access, BusEntries, Store};
 
 /// An open store.
 #[derive(Clone)]
@@ -150,6 +150,12 @@ impl Engine {
         Ok(Self { store, settings: Arc::new(parsed.settings), dsn: dsn.into() })
     }
 
+    /// Empties the store that `dsn` names, whatever state its files are in. Processes that use it go on with the empty store;
+    /// their sessions are gone.
+    pub fn reset(dsn: &str) -> Result<(), Error> {
+        store::reset(&Dsn::parse(dsn)?)
+    }
+
     /// The DSN the store was opened with.
     pub fn dsn(&self) -> &str {
         &self.dsn
@@ -180,7 +186,8 @@ impl Engine {
         let key = Digest::of(record.id.as_str().as_bytes());
         let mut tries = 0;
         let created = loop {
-            let created = self.run(key, Access::Create(record.principal), |session, store| session.create(&record, store));
+            let created =
+                self.run(key, Access::Create(record.principal), |session, store| session.create(&record, store));
             match created {
                 Err(Error::Limit(limit)) if is_session_limit(&limit) && tries < EVICTION_TRIES => {
                     tries += 1;
@@ -201,8 +208,10 @@ impl Engine {
         let principal = principal_digest(principal)?;
         let key = Digest::of(id.as_str().as_bytes());
         let incarnation = self.run(key, Access::Read, |session, _| session.open(&id, principal))?;
-        Ok(incarnation.map(|incarnation| {
-            Session { engine: self.clone(), key, handle: Handle { id, incarnation, principal } }
+        Ok(incarnation.map(|incarnation| Session {
+            engine: self.clone(),
+            key,
+            handle: Handle { id, incarnation, principal },
         }))
     }
 
@@ -228,6 +237,7 @@ impl Engine {
                 }
             }
         }
+        collected.more |= self.store.collect_leftovers(limit)?;
         Ok(collected)
     }
 
@@ -243,6 +253,57 @@ impl Engine {
             limits: Limit::ALL.iter().map(|&limit| (limit.name(), self.settings.limit(limit))).collect(),
             place: self.store.describe(),
         })
+    }
+
+    /// Appends a message to a topic and wakes its listeners. Its number: numbers of a topic rise by one.
+    pub fn publish(&self, topic: &str, message: &str) -> Result<u64, Error> {
+        let topic = topic_digest(topic)?;
+        if message.is_empty() {
+            return Err(InvalidArgument::new("message", message, "it is empty").into());
+        }
+        let (maximum, actual) = (self.settings.limit(Limit::MessageBytes), message.len() as u64);
+        if actual > maximum {
+            return Err(LimitExceeded { limit: Limit::MessageBytes, maximum, actual }.into());
+        }
+        self.store.publish(topic, message)
+    }
+
+    /// The number of a topic's newest message, 0 when there is none.
+    pub fn cursor(&self, topic: &str) -> Result<u64, Error> {
+        Ok(self.store.cursor(topic_digest(topic)?)?)
+    }
+
+    /// At most `max` messages of a topic after `cursor`, and how many were dropped before they were seen.
+    pub fn since(&self, topic: &str, cursor: u64, max: usize) -> Result<BusEntries, Error> {
+        Ok(self.store.since(topic_digest(topic)?, cursor, max)?)
+    }
+
+    /// Waits for a message of a topic after `cursor`: one slice of at most a second, and at most `timeout`. Whether there is one.
+    pub fn wait_since(&self, topic: &str, cursor: u64, timeout: Duration) -> Result<bool, Error> {
+        let topic = topic_digest(topic)?;
+        self.store.refresh()?;
+        let bell = self.store.bell();
+        let end = self.store.now() + timeout.min(crate::bell::SLICE).as_millis() as Millis;
+        loop {
+            let ticket = bell.listen(Ring::Topic(topic));
+            let (newest, now) = (self.store.cursor(topic)?, self.store.now());
+            // A topic that is behind the cursor has begun anew.
+            if newest > cursor || (0 < newest && newest < cursor) {
+                return Ok(true);
+            }
+            let left = Duration::from_millis(end.saturating_sub(now));
+            if left.is_zero() || bell.sleep(ticket, left) == Slept::Interrupted {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Uses a key. True the first time within `ttl_ms`, false afterwards.
+    pub fn consume_once(&self, key: &str, ttl_ms: Millis) -> Result<bool, Error> {
+        if key.is_empty() {
+            return Err(InvalidArgument::new("key", key, "it is empty").into());
+        }
+        self.store.consume_once(Digest::of(key.as_bytes()), check_span("ttl", ttl_ms, 1)?)
     }
 
     /// Ids of the sessions there are, in no particular order: those after `after`, at most `max`. For the command line.
@@ -302,6 +363,8 @@ impl Engine {
 const EVICTION_CANDIDATES: usize = 256;
 /// How often the place that was made may be taken by somebody else.
 const EVICTION_TRIES: usize = 16;
+/// The longest name of a topic, in bytes.
+const MAX_TOPIC: usize = 255;
 /// The longest name of a principal, in bytes.
 const MAX_PRINCIPAL: usize = 4096;
 
@@ -312,6 +375,14 @@ fn principal_digest(principal: Option<&str>) -> Result<Option<Digest>, InvalidAr
             Err(InvalidArgument::new("principal", name, format!("it must be 1 to {MAX_PRINCIPAL} bytes long")))
         }
         Some(name) => Ok(Some(Digest::of(name.as_bytes()))),
+    }
+}
+
+fn topic_digest(topic: &str) -> Result<Digest, InvalidArgument> {
+    if (1..=MAX_TOPIC).contains(&topic.len()) {
+        Ok(Digest::of(topic.as_bytes()))
+    } else {
+        Err(InvalidArgument::new("topic", topic, format!("it must be 1 to {MAX_TOPIC} bytes long")))
     }
 }
 
@@ -492,13 +563,7 @@ impl Session {
 
     /// Waits until something of `interest` newer than `after` is there, at most `timeout`: in slices, after each of which the
     /// store and the owner's lease are seen to (G9).
-    pub fn wait(
-        &self,
-        owner: &OwnerToken,
-        interest: Interest,
-        after: u64,
-        timeout: Duration,
-    ) -> Result<Waited, Error> {
+    pub fn wait(&self, owner: &OwnerToken, interest: Interest, after: u64, timeout: Duration) -> Result<Waited, Error> {
         let end = self.engine.store.now().saturating_add(timeout.as_millis() as Millis);
         loop {
             let left = Duration::from_millis(end.saturating_sub(self.engine.store.now()));

@@ -197,7 +197,9 @@ pub enum StoreError {
         waited_ms: u64,
     },
     /// The logical byte limit, the map, or the file system is full. What frees space still works.
-    #[error("store is full: {used} of {limit} bytes used and {needed} more needed{detail}; destroy sessions or raise max_store_bytes")]
+    #[error(
+        "store is full: {used} of {limit} bytes used and {needed} more needed{detail}; destroy sessions or raise max_store_bytes"
+    )]
     Full {
         /// Bytes in use.
         used: u64,

@@ -40,7 +40,10 @@ fn mark() -> &'static AtomicU64 {
                 0,
             );
             assert!(page != libc::MAP_FAILED, "a page of memory can be mapped");
-            assert!(libc::madvise(page, 4096, libc::MADV_WIPEONFORK) == 0, "the kernel knows MADV_WIPEONFORK (Linux 4.14)");
+            assert!(
+                libc::madvise(page, 4096, libc::MADV_WIPEONFORK) == 0,
+                "the kernel knows MADV_WIPEONFORK (Linux 4.14)"
+            );
             page as usize
         }
     });

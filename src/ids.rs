@@ -70,11 +70,9 @@ impl OwnerToken {
 
     /// Reads 32 hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self, InvalidArgument> {
-        uuid::Uuid::try_parse(text)
-            .ok()
-            .filter(|_| text.len() == 32)
-            .map(|uuid| Self(uuid.into_bytes()))
-            .ok_or_else(|| InvalidArgument::new("owner token", text, "it must be the 32 hexadecimal digits that attach returned"))
+        uuid::Uuid::try_parse(text).ok().filter(|_| text.len() == 32).map(|uuid| Self(uuid.into_bytes())).ok_or_else(
+            || InvalidArgument::new("owner token", text, "it must be the 32 hexadecimal digits that attach returned"),
+        )
     }
 
     /// The token's first eight digits, for logs and messages.

@@ -36,9 +36,7 @@ mod store;
 
 pub use clock::{BootClock, Clock, ManualClock, Millis};
 pub use dsn::{Dsn, Place};
-pub use engine::{
-    Attributes, Collected, Engine, NewSession, Session, SessionStats, StoreStats, Waited, WaitedFor,
-};
+pub use engine::{Attributes, Collected, Engine, NewSession, Session, SessionStats, StoreStats, Waited, WaitedFor};
 pub use error::{DsnError, Error, ErrorKind, InvalidArgument, LimitExceeded, StoreError};
 pub use ids::{OwnerToken, RequestId, SessionId};
 pub use process::{Liveness, Process};
@@ -47,6 +45,7 @@ pub use session::{
     PendingInfo, RequestCancellation, Resolved,
 };
 pub use settings::{Durability, Limit, OnFull, Settings};
+pub use store::BusEntries;
 
 /// The version of this library, as in `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -44,6 +44,8 @@ limits! {
     StoreBytes "max_store_bytes" = 256 << 20, "Bytes of one store; never more than half of what its file system has free.", "destroy sessions, or raise the limit";
     BusMessages "max_topic_messages" = 4096, "Messages the bus keeps of one topic; the oldest give way.", "read more often, or raise the limit";
     BusBytes "max_topic_bytes" = 16 << 20, "Bytes the bus keeps of one topic; the oldest give way.", "read more often, or raise the limit";
+    Topics "max_topics" = 256, "Topics of the bus in one store.", "use fewer topics, or raise the limit";
+    OnceKeys "max_once_keys" = 100_000, "Single-use keys that are remembered in one store.", "remember them for a shorter time, or raise the limit";
 }
 
 impl fmt::Display for Limit {

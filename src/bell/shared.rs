@@ -136,13 +136,11 @@ mod futex {
     }
 
     pub(super) fn sleep(word: &AtomicU32, value: u32, timeout: Duration) -> Slept {
-        let timeout =
-            libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
+        let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
         // SAFETY: the word is a live, aligned u32 and the timespec is valid for the call.
         let result =
             unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const timeout) };
-        let interrupted =
-            result == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
+        let interrupted = result == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
         if interrupted { Slept::Interrupted } else { Slept::Look }
     }
 }

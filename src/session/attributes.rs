@@ -249,7 +249,8 @@ fn find<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
 /// The place at `path`; whatever is in the way of an object there becomes one.
 fn place<'v>(document: &'v mut Value, path: &str) -> &'v mut Value {
     path.split('.').fold(document, |value, segment| {
-        let element = value.as_array().and_then(|list| segment.parse().ok().filter(|&index: &usize| index < list.len()));
+        let element =
+            value.as_array().and_then(|list| segment.parse().ok().filter(|&index: &usize| index < list.len()));
         match element {
             Some(index) => &mut value[index],
             None => object_of(value).entry(segment).or_insert(Value::Null),
@@ -264,7 +265,8 @@ fn object_of(value: &mut Value) -> &mut serde_json::Map<String, Value> {
             Value::Array(list) => list,
             _ => Vec::new(),
         };
-        *value = Value::Object(elements.into_iter().enumerate().map(|(at, element)| (at.to_string(), element)).collect());
+        *value =
+            Value::Object(elements.into_iter().enumerate().map(|(at, element)| (at.to_string(), element)).collect());
     }
     value.as_object_mut().expect("it was made an object")
 }

@@ -129,11 +129,8 @@ impl Transition<'_> {
         if ready {
             return Ok(Readiness::Ready(owner.events));
         }
-        let deadline = own
-            .by_ref()
-            .filter(|pending| pending.state == PendingState::Waiting)
-            .map(|pending| pending.deadline)
-            .min();
+        let deadline =
+            own.by_ref().filter(|pending| pending.state == PendingState::Waiting).map(|pending| pending.deadline).min();
         Ok(Readiness::NotYet { cursor: owner.events, deadline })
     }
 
@@ -224,11 +221,8 @@ impl Transition<'_> {
     /// The owner's place in the record. Its lease is renewed when less than 3/4 of it remains, as by each of its operations.
     pub(super) fn owner(&mut self, token: &OwnerToken) -> Step<usize> {
         let record = self.record();
-        let index = record
-            .owners
-            .iter()
-            .position(|owner| owner.token == *token)
-            .ok_or_else(|| owner_expired(record, token))?;
+        let index =
+            record.owners.iter().position(|owner| owner.token == *token).ok_or_else(|| owner_expired(record, token))?;
         let owner = &record.owners[index];
         if owner.lease_until.saturating_sub(self.now()) < owner.lease / 4 * 3 {
             self.renew_lease(index);

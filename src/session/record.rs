@@ -95,9 +95,16 @@ pub(crate) struct Pending {
 pub(crate) enum PendingState {
     Waiting,
     /// The response is the payload of this id; `event` orders what is resolved.
-    Answered { event: u64, bytes: u32 },
-    TimedOut { event: u64 },
-    Cancelled { event: u64 },
+    Answered {
+        event: u64,
+        bytes: u32,
+    },
+    TimedOut {
+        event: u64,
+    },
+    Cancelled {
+        event: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

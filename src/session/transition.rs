@@ -237,7 +237,8 @@ impl<'a> Transition<'a> {
     /// A payload that the record says is there.
     pub(super) fn payload_of_record(&self, key: &Payload) -> Step<Vec<u8>> {
         self.payload(key)?.ok_or_else(|| {
-            StoreError::corrupt("of this session", format!("the record names a payload that is missing: {key:?}")).into()
+            StoreError::corrupt("of this session", format!("the record names a payload that is missing: {key:?}"))
+                .into()
         })
     }
 

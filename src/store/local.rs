@@ -4,18 +4,18 @@
 use std::sync::Arc;
 
 use super::rows::{
-    KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all, delete_value,
-    get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_value, read_index_key, record_key,
-    session_of_record_key, session_prefix,
+    KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
+    delete_value, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_value,
+    read_index_key, record_key, session_of_record_key, session_prefix,
 };
-use super::{Access, Operation, Store, Usage};
+use super::{Access, BusEntries, Operation, Store, Usage, bus, once};
 use crate::bell::{Bell, Counter, Ring};
 use crate::clock::{Clock, Millis};
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
 use crate::session::{
-    Census, Context, Count, Effects, IndexKey, LateReason, Population, Record, RecordChange, Refusal, Step,
-    StoreView, Transition,
+    Census, Context, Count, Effects, IndexKey, LateReason, Population, Record, RecordChange, Refusal, Step, StoreView,
+    Transition,
 };
 use crate::settings::{Limit, Settings};
 
@@ -25,6 +25,9 @@ pub(crate) struct LocalStore<K> {
     settings: Settings,
     clock: Arc<dyn Clock>,
 }
+
+/// About what a single-use key takes.
+const ONCE_BYTES: u64 = 64;
 
 /// What a transaction of a session came to.
 enum Outcome {
@@ -78,6 +81,24 @@ impl<K: KeyValue> LocalStore<K> {
             let frees = self.has_room(rows, access, &effects)?;
             carry_out(rows, session, record.as_ref(), &effects)?;
             Ok(Verdict::Commit { value: effects, frees })
+        })
+    }
+
+    /// A change of rows that belong to no session, which may add so many bytes.
+    fn change<T>(&self, needed: u64, job: impl Fn(&mut dyn RowsMut) -> Result<T, Error>) -> Result<T, Error> {
+        let changed = self.rows.write(|rows| {
+            let (used, limit) = (rows.used_bytes()?, self.rows.limit_bytes());
+            if needed > 0 && used + needed > limit {
+                return Err(StoreError::Full { used, limit, needed, detail: String::new() }.into());
+            }
+            Ok(Verdict::Commit { value: job(rows)?, frees: needed == 0 })
+        });
+        changed.map_err(|refusal| {
+            self.count_refusal(&refusal);
+            match refusal {
+                Refusal::Error(error) => error,
+                Refusal::Unsure(_) => unreachable!("only sessions have owners to be unsure of"),
+            }
         })
     }
 
@@ -135,7 +156,8 @@ impl<K: KeyValue> Store for LocalStore<K> {
                 }
             }
         }
-        let effects = self.write(session, access, census, operation).inspect_err(|refusal| self.count_refusal(refusal))?;
+        let effects =
+            self.write(session, access, census, operation).inspect_err(|refusal| self.count_refusal(refusal))?;
         self.follow_up(session, &effects);
         Ok(())
     }
@@ -185,6 +207,34 @@ impl<K: KeyValue> Store for LocalStore<K> {
         })
     }
 
+    fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
+        let number = self.change(message.len() as u64, |rows| {
+            bus::publish(rows, &self.settings, self.clock.now(), topic, message)
+        })?;
+        self.rows.bell().ring(Ring::Topic(topic));
+        Ok(number)
+    }
+
+    fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
+        read(&self.rows, |rows| bus::cursor(rows, topic))
+    }
+
+    fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
+        read(&self.rows, |rows| bus::since(rows, topic, cursor, max))
+    }
+
+    fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
+        self.change(ONCE_BYTES, |rows| once::consume(rows, &self.settings, self.clock.now(), key, ttl))
+    }
+
+    fn collect_leftovers(&self, max: usize) -> Result<bool, Error> {
+        self.change(0, |rows| {
+            let now = self.clock.now();
+            bus::collect(rows, now)?;
+            Ok(once::clear(rows, now, max)? == max)
+        })
+    }
+
     fn usage(&self) -> Result<Usage, StoreError> {
         read(&self.rows, |rows| {
             Ok(Usage {
@@ -231,7 +281,8 @@ fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, St
 }
 
 fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
-    Record::decode(bytes).map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
+    Record::decode(bytes)
+        .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
 }
 
 fn carry_out(

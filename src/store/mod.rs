@@ -3,9 +3,11 @@
 //! [`Store`] is what the engine needs of a store. Stores that keep ordered rows on this machine ([`memory`], [`lmdb`]) only
 //! implement [`rows::KeyValue`]; [`local`] makes a store of that.
 
+mod bus;
+mod lmdb;
 mod local;
-pub(crate) mod lmdb;
 mod memory;
+mod once;
 mod rows;
 
 use std::sync::Arc;
@@ -17,8 +19,9 @@ use crate::ids::Digest;
 use crate::session::{Census, IndexKey, Record, Step, StoreView, Transition};
 use crate::settings::Settings;
 
-pub(crate) use local::LocalStore;
-pub(crate) use memory::Memory;
+pub use bus::BusEntries;
+use local::LocalStore;
+use memory::Memory;
 
 /// How an operation wants to see the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,21 @@ pub(crate) trait Store: Send + Sync {
     /// Records of sessions after `after` in the order of their keys; at most `max`.
     fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError>;
 
+    /// Appends a message to a topic of the bus, then rings. Its number.
+    fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error>;
+
+    /// The number of a topic's newest message, 0 when there is none.
+    fn cursor(&self, topic: Digest) -> Result<u64, StoreError>;
+
+    /// At most `max` messages of a topic after `cursor`.
+    fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError>;
+
+    /// Uses a key. Whether it was the first time within `ttl`.
+    fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error>;
+
+    /// Removes single-use keys that are forgotten, at most `max`, and topics that are silent. Whether there may be more.
+    fn collect_leftovers(&self, max: usize) -> Result<bool, Error>;
+
     /// How full it is.
     fn usage(&self) -> Result<Usage, StoreError>;
 
@@ -78,9 +96,21 @@ pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Arc<dyn Clock>) -> Result<Arc<d
     use crate::dsn::Place;
     let settings: Settings = dsn.settings.clone();
     Ok(match &dsn.place {
-        Place::Memory => Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes)), settings, clock)),
+        Place::Memory => {
+            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes)), settings, clock))
+        }
         Place::SharedMemory(_) | Place::Directory(_) => {
             Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, clock))
         }
     })
+}
+
+/// Empties the store of a DSN without reading it.
+pub(crate) fn reset(dsn: &crate::dsn::Dsn) -> Result<(), Error> {
+    use crate::dsn::Place;
+    match dsn.place {
+        // Each opening makes a new one.
+        Place::Memory => Ok(()),
+        Place::SharedMemory(_) | Place::Directory(_) => lmdb::reset(&dsn.place, &dsn.settings),
+    }
 }

@@ -13,6 +13,8 @@
 //! | `N` | how many sessions there are, `u64` |
 //! | `P` principal | how many sessions the principal has, `u64` |
 //!
+//! The bus and single-use keys have tables of their own ([`super::bus`], [`super::once`]).
+//!
 //! Session and principal are digests of 16 bytes, numbers are big-endian. A value of 64 KiB or more continues in rows whose
 //! keys are followed by `00` and the number of the chunk, `u16`; the chunk shorter than 64 KiB is the last. Everything of one
 //! session stands together: an operation touches few pages.

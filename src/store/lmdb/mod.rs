@@ -50,6 +50,11 @@ pub(crate) struct Lmdb {
     files: RwLock<Arc<Files>>,
 }
 
+/// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
+pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
+    Ok(opening::reset(&Directory::of(place, settings.group.as_deref())?)?)
+}
+
 /// The open files of one generation.
 struct Files {
     environment: Environment,
@@ -164,7 +169,9 @@ impl Transactions for Files {
             };
             match job(&mut transaction) {
                 Ok(Verdict::Abandon(value)) => (Ok(value), true),
-                Ok(Verdict::Commit { value, frees }) => (transaction.commit().map(|()| value).map_err(Refusal::from), frees),
+                Ok(Verdict::Commit { value, frees }) => {
+                    (transaction.commit().map(|()| value).map_err(Refusal::from), frees)
+                }
                 Err(refusal) => (Err(refusal), false),
             }
         };

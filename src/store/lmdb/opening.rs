@@ -43,7 +43,8 @@ pub(super) fn open(place: &Place, directory: Directory, settings: &Settings) -> 
     let init = directory.open("init")?;
     lock_init(&init, &directory.path)?;
     let guard = directory.open("guard")?;
-    let alone = try_lock(&guard, libc::LOCK_EX).map_err(|error| StoreError::io("lock", directory.path.join("guard"), error))?;
+    let alone =
+        try_lock(&guard, libc::LOCK_EX).map_err(|error| StoreError::io("lock", directory.path.join("guard"), error))?;
     if !alone {
         let shared = try_lock(&guard, libc::LOCK_SH);
         shared.map_err(|error| StoreError::io("lock", directory.path.join("guard"), error))?;
@@ -69,6 +70,23 @@ pub(super) fn open(place: &Place, directory: Directory, settings: &Settings) -> 
     Ok(files)
 }
 
+/// Moves the store to a new, empty generation. Processes that have the old one open see its bell retired at their next request
+/// or slice of waiting, and follow; the old files go when somebody is alone with the store.
+pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
+    let init = directory.open("init")?;
+    lock_init(&init, &directory.path)?;
+    let current = match Stamp::read(directory) {
+        Err(StoreError::Corrupt { .. }) => None,
+        other => other?,
+    };
+    let current = current.map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
+    Stamp::new(current + 1).write(directory)?;
+    let old = directory.inside(&current.to_string())?;
+    let bell = old.open_allocated("bell", SharedBell::FILE_BYTES)?;
+    SharedBell::map(&bell).map_err(|error| StoreError::io("map", old.path.join("bell"), error))?.retire();
+    Ok(())
+}
+
 /// What becomes of the files that were found.
 struct Fate {
     stamp: Stamp,
@@ -88,7 +106,10 @@ impl Fate {
             return if alone {
                 Ok(Self::fresh(latest_generation(&directory.path) + 1))
             } else {
-                Err(StoreError::corrupt(&directory.path, "its stamp is missing while processes have it open; stop them"))
+                Err(StoreError::corrupt(
+                    &directory.path,
+                    "its stamp is missing while processes have it open; stop them",
+                ))
             };
         };
         let mine = Stamp::new(found.generation);
@@ -227,7 +248,8 @@ fn latest_generation(directory: &Path) -> u32 {
 /// Old generations are nobody's when this process is alone.
 fn remove_old_generations(directory: &Directory, current: u32) {
     for entry in fs::read_dir(&directory.path).into_iter().flatten().flatten() {
-        let old = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_some_and(|name| name < current);
+        let old =
+            entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_some_and(|name| name < current);
         if old {
             // What cannot be removed now is removed by the next to be alone.
             let _ = fs::remove_dir_all(entry.path());

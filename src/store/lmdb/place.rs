@@ -61,7 +61,8 @@ impl Directory {
 
     fn check(&self) -> Result<(), StoreError> {
         let refuse = |reason: String| Err(StoreError::Unsafe { path: self.path.clone(), reason });
-        let metadata = fs::symlink_metadata(&self.path).map_err(|error| StoreError::io("look at", &self.path, error))?;
+        let metadata =
+            fs::symlink_metadata(&self.path).map_err(|error| StoreError::io("look at", &self.path, error))?;
         let real = fs::canonicalize(&self.path).map_err(|error| StoreError::io("resolve", &self.path, error))?;
         if metadata.is_symlink() || real != self.path {
             return refuse(format!("it is reached through a symlink; name {} instead", real.display()));
@@ -78,13 +79,19 @@ impl Directory {
                 ));
             }
             Some(group) if metadata.uid() != user && metadata.gid() != group => {
-                return refuse(format!("it belongs to group {}, not {group}; chgrp it, or use another name", metadata.gid()));
+                return refuse(format!(
+                    "it belongs to group {}, not {group}; chgrp it, or use another name",
+                    metadata.gid()
+                ));
             }
             _ => {}
         }
         let strangers = if self.group.is_some() { 0o002 } else { 0o022 };
         if mode & strangers != 0 {
-            return refuse(format!("others may write to it (mode {mode:o}); chmod it to {:o}", mode & !strangers & !0o007));
+            return refuse(format!(
+                "others may write to it (mode {mode:o}); chmod it to {:o}",
+                mode & !strangers & !0o007
+            ));
         }
         Ok(())
     }

@@ -318,7 +318,8 @@ impl Engine {
         if self.settings.on_full == OnFull::Reject {
             return Ok(false);
         }
-        for settled in [false, true] {
+        // The first look puts sessions that were active since where they belong in the index; the second finds the right one.
+        for settled in [false, false, true, true] {
             for (_, key) in self.store.due(settled, Millis::MAX, EVICTION_CANDIDATES)? {
                 if self.run(key, Access::Write, |session, _| session.evict())? {
                     self.store.bell().counters().add(Counter::SessionsEvicted, 1);

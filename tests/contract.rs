@@ -1,0 +1,767 @@
+//! The contract of a store: what every operation does, unchanged on every kind of store. Named after the guarantees of
+//! docs/design.md, section 3.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Fixture, Kind, texts};
+use mcp_state::{
+    Cancellation, Claim, Delivery, DuplicatePolicy, Error, ErrorKind, Interest, LateReason, Limit, NewSession,
+    OwnerKind, RequestCancellation, RequestId, WaitedFor,
+};
+
+/// Each test runs on each kind of store; `options` are those of the DSN.
+macro_rules! contract {
+    ($($name:ident($store:ident $(, $options:literal)?) $body:block)*) => {
+        $(fn $name($store: Fixture) $body)*
+        mod memory { $(#[test] fn $name() { super::$name(super::Fixture::new(super::Kind::Memory, concat!($($options)?))); })* }
+        mod lmdb { $(#[test] fn $name() { super::$name(super::Fixture::new(super::Kind::Lmdb, concat!($($options)?))); })* }
+    };
+}
+
+const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{}}"#;
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
+    result.expect_err("the operation is refused").kind()
+}
+
+fn limit<T: std::fmt::Debug>(result: Result<T, Error>) -> (Limit, u64, u64) {
+    match result {
+        Err(Error::Limit(limit)) => (limit.limit, limit.maximum, limit.actual),
+        other => panic!("expected a limit, got {other:?}"),
+    }
+}
+
+contract! {
+    g2_an_answer_is_claimed_once(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Waiting(1000));
+        assert_eq!(session.deliver_response(id, r#"{"ok":1}"#).unwrap(), Delivery::Delivered);
+        assert_eq!(session.peek_response(&stream, id).unwrap().as_deref(), Some(r#"{"ok":1}"#));
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Answered(r#"{"ok":1}"#.into()));
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Unknown);
+        assert_eq!(session.take_outgoing(&stream, 9).unwrap().len(), 1);
+        assert_eq!(session.stats().unwrap().message_bytes, 0);
+    }
+
+    g2_an_answer_in_time_is_an_answer_whenever_it_is_claimed(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        store.advance(999);
+        assert_eq!(session.deliver_response(id, "1").unwrap(), Delivery::Delivered);
+        store.advance(5000);
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Answered("1".into()));
+    }
+
+    g2_a_timeout_is_seen_once(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        store.advance(1000);
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::TimedOut);
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Unknown);
+    }
+
+    g2_a_cancelled_request_ends_as_cancelled(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        assert_eq!(session.cancel_pending(&stream, id).unwrap(), Cancellation::Cancelled);
+        assert_eq!(session.cancel_pending(&stream, id).unwrap(), Cancellation::AlreadyCancelled);
+        assert_eq!(session.deliver_response(id, "1").unwrap(), Delivery::Late(LateReason::Cancelled));
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Cancelled);
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Unknown);
+    }
+
+    g2_cancelling_does_not_undo_an_end(store) {
+        let (session, stream) = store.session_and_stream();
+        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let timed_out = session.send_request(&stream, REQUEST, "", 10).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        store.advance(10);
+        assert_eq!(session.cancel_pending(&stream, answered).unwrap(), Cancellation::AlreadyAnswered);
+        assert_eq!(session.cancel_pending(&stream, timed_out).unwrap(), Cancellation::TimedOut);
+        assert_eq!(session.cancel_pending(&stream, 0).unwrap(), Cancellation::Unknown);
+        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
+    }
+
+    g2_claim_any_returns_what_ended_in_the_order_it_ended(store) {
+        let (session, stream) = store.session_and_stream();
+        let ids: Vec<_> = [5000, 1000, 5000, 5000].map(|ms| session.send_request(&stream, REQUEST, "", ms).unwrap()).into();
+        assert!(session.claim_any(&stream).unwrap().is_none());
+        session.deliver_response(ids[2], "2").unwrap();
+        store.advance(1000);
+        session.cancel_pending(&stream, ids[3]).unwrap();
+        let mut ended = vec![];
+        while let Some(resolved) = session.claim_any(&stream).unwrap() {
+            ended.push((resolved.id, resolved.claim));
+        }
+        let expected = [(ids[2], Claim::Answered("2".into())), (ids[1], Claim::TimedOut), (ids[3], Claim::Cancelled)];
+        assert_eq!(ended, expected);
+        assert_eq!(session.claim(&stream, ids[0]).unwrap(), Claim::Waiting(4000));
+    }
+
+    g3_only_its_owner_claims_and_sees_a_timeout(store) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Stream, None).unwrap();
+        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let timed_out = session.send_request(&stream, REQUEST, "", 10).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        store.advance(10);
+        assert_eq!(session.claim(&other, answered).unwrap(), Claim::NotOwner);
+        assert_eq!(session.claim(&other, timed_out).unwrap(), Claim::NotOwner);
+        assert!(session.claim_any(&other).unwrap().is_none());
+        assert!(session.resolve_timeouts(&other).unwrap().is_empty());
+        assert!(session.peek_response(&other, answered).unwrap().is_none());
+        assert_eq!(session.cancel_pending(&other, answered).unwrap(), Cancellation::NotOwner);
+        assert_eq!(session.resolve_timeouts(&stream).unwrap(), [timed_out]);
+        assert!(session.resolve_timeouts(&stream).unwrap().is_empty());
+        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
+    }
+
+    g3_only_its_owner_takes_a_message(store) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Reply, None).unwrap();
+        session.enqueue_outgoing(&stream, "\"mine\"", "").unwrap();
+        assert!(session.take_outgoing(&other, 10).unwrap().is_empty());
+        assert_eq!(texts(session.take_outgoing(&stream, 10).unwrap()), ["\"mine\""]);
+    }
+
+    messages_are_taken_in_order_with_their_context(store) {
+        let (session, stream) = store.session_and_stream();
+        for number in 0..5 {
+            let sequence = session.enqueue_outgoing(&stream, &number.to_string(), &format!("c{number}")).unwrap();
+            assert_eq!(sequence, number + 1);
+        }
+        assert_eq!(texts(session.take_outgoing(&stream, 2).unwrap()), ["0", "1"]);
+        let rest = session.take_outgoing(&stream, 10).unwrap();
+        assert_eq!(rest[0].context, "c2");
+        assert_eq!(texts(rest), ["2", "3", "4"]);
+        assert!(session.take_outgoing(&stream, 10).unwrap().is_empty());
+        assert_eq!(session.stats().unwrap().message_bytes, 0);
+    }
+
+    peeked_messages_stay_until_acknowledged(store) {
+        let (session, stream) = store.session_and_stream();
+        for number in 0..3 {
+            session.enqueue_outgoing(&stream, &number.to_string(), "").unwrap();
+        }
+        assert_eq!(texts(session.peek_outgoing(&stream, 2).unwrap()), ["0", "1"]);
+        assert_eq!(texts(session.peek_outgoing(&stream, 2).unwrap()), ["0", "1"]);
+        assert_eq!(session.acknowledge(&stream, 1).unwrap(), 1);
+        assert_eq!(session.acknowledge(&stream, 1).unwrap(), 0);
+        assert_eq!(texts(session.peek_outgoing(&stream, 9).unwrap()), ["1", "2"]);
+        assert_eq!(session.acknowledge(&stream, u64::MAX).unwrap(), 2);
+        assert!(session.peek_outgoing(&stream, 9).unwrap().is_empty());
+    }
+
+    a_broadcast_reaches_one_stream_and_never_a_reply(store) {
+        let (session, stream) = store.session_and_stream();
+        let reply = session.attach(OwnerKind::Reply, None).unwrap();
+        let other = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_outgoing(&stream, "\"own\"", "").unwrap();
+        session.enqueue_broadcast("\"all\"", "c").unwrap();
+        assert!(session.take_outgoing(&reply, 10).unwrap().is_empty());
+        assert_eq!(texts(session.take_outgoing(&stream, 10).unwrap()), ["\"own\"", "\"all\""]);
+        assert!(session.take_outgoing(&other, 10).unwrap().is_empty());
+        assert_eq!(session.stats().unwrap().message_bytes, 0);
+    }
+
+    a_peeked_broadcast_returns_when_its_owner_ends(store) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_broadcast("\"1\"", "").unwrap();
+        session.enqueue_broadcast("\"2\"", "").unwrap();
+        session.enqueue_broadcast("\"3\"", "").unwrap();
+        assert_eq!(texts(session.peek_outgoing(&stream, 2).unwrap()), ["\"1\"", "\"2\""]);
+        assert_eq!(texts(session.peek_outgoing(&other, 9).unwrap()), ["\"3\""]);
+        session.acknowledge(&stream, 1).unwrap();
+        assert_eq!(session.detach(&stream).unwrap().unwrap().dropped_messages, 0);
+        assert_eq!(texts(session.take_outgoing(&other, 9).unwrap()), ["\"3\"", "\"2\""]);
+        assert_eq!(session.stats().unwrap().message_bytes, 0);
+        assert_eq!(session.stats().unwrap().broadcasts, 0);
+    }
+
+    a_broadcast_waits_for_the_first_stream(store) {
+        let session = store.session();
+        session.enqueue_broadcast("\"early\"", "").unwrap();
+        let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        assert_eq!(texts(session.take_outgoing(&stream, 9).unwrap()), ["\"early\""]);
+    }
+
+    g4_every_late_response_is_discarded_and_says_why(store) {
+        let (session, stream) = store.session_and_stream();
+        let ask = || session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let (finished, answered, timed_out, unclaimed) = (ask(), ask(), ask(), ask());
+        session.deliver_response(finished, "1").unwrap();
+        session.claim(&stream, finished).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        store.advance(1000);
+        session.claim(&stream, timed_out).unwrap();
+        let gone = session.attach(OwnerKind::Stream, None).unwrap();
+        let abandoned = session.send_request(&gone, REQUEST, "", 1000).unwrap();
+        session.detach(&gone).unwrap();
+        for (id, reason) in [
+            (0, LateReason::Unknown),
+            (abandoned + 1, LateReason::Unknown),
+            (finished, LateReason::Finished),
+            (answered, LateReason::AlreadyAnswered),
+            (timed_out, LateReason::TimedOut),
+            (unclaimed, LateReason::TimedOut),
+            (abandoned, LateReason::Abandoned),
+        ] {
+            assert_eq!(session.deliver_response(id, "\"late\"").unwrap(), Delivery::Late(reason), "{id}");
+        }
+        let late = session.stats().unwrap().late;
+        assert_eq!(late.iter().map(|(_, count)| count).sum::<u64>(), 7);
+        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
+        let counters = store.engine.stats().unwrap().counters;
+        assert!(counters.contains(&("late_timed_out", 2)) && counters.contains(&("late_unknown", 2)));
+    }
+
+    g4_a_late_answer_never_reaches_a_later_request(store) {
+        let (session, stream) = store.session_and_stream();
+        let first = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        store.advance(1000);
+        assert_eq!(session.claim(&stream, first).unwrap(), Claim::TimedOut);
+        let second = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        assert_eq!(session.deliver_response(first, "\"late\"").unwrap(), Delivery::Late(LateReason::TimedOut));
+        session.deliver_response(second, "\"right\"").unwrap();
+        assert_eq!(session.claim(&stream, second).unwrap(), Claim::Answered("\"right\"".into()));
+    }
+
+    g5_ids_are_never_shared_and_start_at_random(store) {
+        let session = store.session();
+        let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        let mut ids: Vec<i64> = (0..50).map(|_| session.next_request_id().unwrap()).collect();
+        ids.extend((0..50).map(|_| session.send_request(&stream, REQUEST, "", 1000).unwrap()));
+        let unique: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(unique.len(), 100);
+        assert!(ids.iter().all(|id| (1..1 << 53).contains(id)));
+        let starts: std::collections::BTreeSet<_> = (0..8).map(|_| store.session().next_request_id().unwrap()).collect();
+        assert!(starts.len() > 1);
+    }
+
+    g5_an_id_of_the_callers_own_is_registered_once(store) {
+        let (session, stream) = store.session_and_stream();
+        assert_eq!(session.register_pending(&stream, 7, 1000, "ping").unwrap(), Some(1000));
+        assert_eq!(session.register_pending(&stream, 7, 1000, "ping").unwrap(), None);
+        session.deliver_response(7, "1").unwrap();
+        assert_eq!(session.register_pending(&stream, 7, 1000, "ping").unwrap(), None);
+        session.claim(&stream, 7).unwrap();
+        assert_eq!(session.deliver_response(7, "1").unwrap(), Delivery::Late(LateReason::Finished));
+    }
+
+    g5_send_request_never_takes_an_id_that_was_registered_by_hand(store) {
+        let (session, stream) = store.session_and_stream();
+        let next = session.next_request_id().unwrap() + 1;
+        session.register_pending(&stream, next, 1000, "").unwrap();
+        assert_eq!(session.send_request(&stream, REQUEST, "", 1000).unwrap(), next + 1);
+    }
+
+    g6_requests_with_equal_ids_are_isolated_or_rejected(store) {
+        let session = store.session();
+        let [a, b] = [(); 2].map(|()| session.attach(OwnerKind::Reply, None).unwrap());
+        let one = RequestId::from(1);
+        assert!(session.begin_request(&a, &one, DuplicatePolicy::Isolate).unwrap());
+        assert!(session.begin_request(&b, &one, DuplicatePolicy::Isolate).unwrap());
+        assert_eq!(session.cancel_request(&one).unwrap(), RequestCancellation::Ambiguous);
+        assert!(!session.is_cancelled(&a, &one).unwrap());
+        assert_eq!(session.finish_request(&a, &one).unwrap(), Some(false));
+        assert_eq!(session.finish_request(&a, &one).unwrap(), None);
+        assert!(!session.begin_request(&a, &one, DuplicatePolicy::Reject).unwrap());
+        assert!(session.begin_request(&a, &RequestId::from("1"), DuplicatePolicy::Reject).unwrap());
+        assert_eq!(session.finish_request(&b, &one).unwrap(), Some(false));
+        assert!(session.begin_request(&a, &one, DuplicatePolicy::Reject).unwrap());
+    }
+
+    g6_a_cancellation_marks_the_one_request_it_names(store) {
+        let session = store.session();
+        let [a, b] = [(); 2].map(|()| session.attach(OwnerKind::Stream, None).unwrap());
+        session.begin_request(&a, &1.into(), DuplicatePolicy::Isolate).unwrap();
+        session.begin_request(&b, &2.into(), DuplicatePolicy::Isolate).unwrap();
+        assert_eq!(session.cancel_request(&3.into()).unwrap(), RequestCancellation::Unknown);
+        assert_eq!(session.cancel_request(&"1".into()).unwrap(), RequestCancellation::Unknown);
+        assert_eq!(session.cancel_request(&1.into()).unwrap(), RequestCancellation::Cancelled(a));
+        assert!(session.is_cancelled(&a, &1.into()).unwrap());
+        assert!(!session.is_cancelled(&b, &2.into()).unwrap());
+        assert_eq!(session.finish_request(&a, &1.into()).unwrap(), Some(true));
+        assert_eq!(session.cancel_request(&1.into()).unwrap(), RequestCancellation::Unknown);
+    }
+
+    g7_a_destroyed_session_stays_destroyed_for_everybody_who_had_it(store) {
+        let session = store.named("once").unwrap();
+        let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_outgoing(&stream, "1", "").unwrap();
+        session.attributes().set("a", "1").unwrap();
+        let same = store.engine.open_session("once", None).unwrap().unwrap();
+        assert!(session.destroy().unwrap());
+        assert!(!session.destroy().unwrap());
+        assert!(store.engine.open_session("once", None).unwrap().is_none());
+        for _ in 0..2 {
+            assert!(!same.touch().unwrap());
+            assert_eq!(kind(same.attributes().set("a", "2")), ErrorKind::SessionNotFound);
+            assert_eq!(kind(same.enqueue_outgoing(&stream, "2", "")), ErrorKind::SessionNotFound);
+            assert_eq!(kind(same.attach(OwnerKind::Reply, None)), ErrorKind::SessionNotFound);
+            assert_eq!(kind(same.deliver_response(1, "1")), ErrorKind::SessionNotFound);
+            let waited = same.wait(&stream, Interest::ALL, 0, Duration::ZERO).unwrap();
+            assert_eq!(waited.outcome, WaitedFor::Destroyed);
+            // Again, with a new session under the id.
+            store.named("once");
+        }
+        let new = store.engine.open_session("once", None).unwrap().unwrap();
+        assert_eq!(new.attributes().all().unwrap(), "{}");
+        assert_eq!(new.stats().unwrap().owners, 0);
+    }
+
+    an_id_is_taken_once(store) {
+        assert!(store.named("x").is_some());
+        assert!(store.named("x").is_none());
+        assert!(store.engine.open_session("y", None).unwrap().is_none());
+    }
+
+    m_an_idle_session_expires_after_its_ttl(store, "ttl_ms=10000") {
+        let session = store.named("x").unwrap();
+        store.advance(9_999);
+        assert!(store.engine.open_session("x", None).unwrap().is_some());
+        assert!(session.touch().unwrap());
+        store.advance(9_999);
+        assert!(session.attributes().get("a").unwrap().is_none());
+        store.advance(9_999);
+        assert!(store.engine.open_session("x", None).unwrap().is_some(), "a read renews what has less than 3/4 left");
+        store.advance(10_000);
+        assert!(store.engine.open_session("x", None).unwrap().is_none());
+        assert_eq!(kind(session.attributes().set("a", "1")), ErrorKind::SessionNotFound);
+        assert!(store.named("x").is_some());
+        assert!(!session.touch().unwrap());
+    }
+
+    m_an_open_stream_keeps_its_session(store, "ttl_ms=10000&lease_ms=1000") {
+        let (session, stream) = store.session_and_stream();
+        store.advance(60_000);
+        assert!(session.touch().unwrap(), "this process lives, and the owner with it");
+        session.detach(&stream).unwrap();
+        store.advance(10_000);
+        assert!(!session.touch().unwrap());
+    }
+
+    g11_expired_sessions_are_collected(store, "ttl_ms=10000") {
+        for number in 0..5 {
+            store.named(&format!("old-{number}")).unwrap().attributes().set("a", "1").unwrap();
+        }
+        store.advance(6_000);
+        let young = store.named("young").unwrap();
+        let (kept, stream) = store.session_and_stream();
+        store.advance(4_000);
+        let before = store.engine.stats().unwrap();
+        assert_eq!(before.sessions, 7);
+        let first = store.engine.collect(3).unwrap();
+        assert_eq!((first.sessions, first.more), (3, true));
+        let second = store.engine.collect(100).unwrap();
+        assert_eq!((second.sessions, second.more), (2, false));
+        assert_eq!(store.engine.stats().unwrap().sessions, 2);
+        assert!(young.touch().unwrap() && kept.touch().unwrap());
+        store.advance(20_000);
+        assert_eq!(store.engine.collect(100).unwrap().sessions, 1, "the one with a living owner stays");
+        kept.detach(&stream).unwrap();
+        store.advance(40_000);
+        assert_eq!(store.engine.collect(100).unwrap().sessions, 1);
+        assert_eq!(store.engine.stats().unwrap().sessions, 0);
+    }
+
+    g11_what_an_owner_leaves_is_released_with_it(store) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_outgoing(&stream, "\"gone\"", "").unwrap();
+        let waiting = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        session.begin_request(&stream, &1.into(), DuplicatePolicy::Reject).unwrap();
+        session.enqueue_outgoing(&other, "\"kept\"", "").unwrap();
+        let detached = session.detach(&stream).unwrap().unwrap();
+        assert_eq!((detached.dropped_messages, detached.abandoned_pending), (3, 2));
+        assert!(session.detach(&stream).unwrap().is_none());
+        assert_eq!(kind(session.take_outgoing(&stream, 9)), ErrorKind::OwnerExpired);
+        assert_eq!(kind(session.renew(&stream)), ErrorKind::OwnerExpired);
+        assert_eq!(session.deliver_response(waiting, "1").unwrap(), Delivery::Late(LateReason::Abandoned));
+        assert!(session.begin_request(&other, &1.into(), DuplicatePolicy::Reject).unwrap());
+        assert_eq!(texts(session.take_outgoing(&other, 9).unwrap()), ["\"kept\""]);
+        assert_eq!(session.stats().unwrap().message_bytes, 0);
+    }
+
+    g11_an_owner_that_is_silent_for_hours_is_released(store, "lease_ms=1000&ttl_ms=1000000") {
+        let (session, silent) = store.session_and_stream();
+        store.advance(1_100_000);
+        session.attach(OwnerKind::Reply, None).unwrap();
+        assert_eq!(session.stats().unwrap().owners, 2, "silence alone is not death: the process lives");
+        store.advance(2_500_001);
+        assert_eq!(session.stats().unwrap().owners, 2);
+        session.touch().unwrap();
+        session.attach(OwnerKind::Reply, None).unwrap();
+        assert_eq!(kind(session.renew(&silent)), ErrorKind::OwnerExpired);
+    }
+
+    g11_an_owner_whose_lease_ran_out_is_revived_by_its_next_operation(store, "lease_ms=1000") {
+        let (session, stream) = store.session_and_stream();
+        store.advance(10_000);
+        session.enqueue_outgoing(&stream, "1", "").unwrap();
+        assert_eq!(texts(session.take_outgoing(&stream, 9).unwrap()), ["1"]);
+    }
+
+    g12_a_bound_session_is_not_there_for_anybody_else(store) {
+        let bound = NewSession { id: Some("x".into()), principal: Some("ann".into()), ..NewSession::default() };
+        let session = store.engine.create_session(bound).unwrap().unwrap();
+        assert!(store.engine.open_session("x", Some("ann")).unwrap().is_some());
+        assert!(store.engine.open_session("x", Some("bob")).unwrap().is_none());
+        assert!(store.engine.open_session("x", None).unwrap().is_none());
+        assert!(session.touch().unwrap());
+        let free = store.named("free").unwrap();
+        assert!(store.engine.open_session("free", Some("bob")).unwrap().is_some());
+        assert!(free.touch().unwrap());
+    }
+
+    g9_a_wait_ends_when_something_of_interest_is_there(store) {
+        let (session, stream) = store.session_and_stream();
+        let none = session.wait(&stream, Interest::ALL, 0, Duration::ZERO).unwrap();
+        assert_eq!(none.outcome, WaitedFor::Deadline);
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let message = session.wait(&stream, Interest::ALL, none.cursor, Duration::ZERO).unwrap();
+        assert_eq!(message.outcome, WaitedFor::Ready);
+        let later = session.wait(&stream, Interest::ALL, message.cursor, Duration::ZERO).unwrap();
+        assert_eq!(later.outcome, WaitedFor::Deadline, "nothing newer");
+        let other = session.wait(&stream, Interest::RESOLUTION, 0, Duration::ZERO).unwrap();
+        assert_eq!(other.outcome, WaitedFor::Deadline, "a message is no resolution");
+        session.deliver_response(id, "1").unwrap();
+        let resolved = session.wait(&stream, Interest::RESOLUTION, message.cursor, Duration::ZERO).unwrap();
+        assert_eq!(resolved.outcome, WaitedFor::Ready);
+        session.begin_request(&stream, &1.into(), DuplicatePolicy::Isolate).unwrap();
+        session.cancel_request(&1.into()).unwrap();
+        let cancelled = session.wait(&stream, Interest::CANCELLATION, resolved.cursor, Duration::ZERO).unwrap();
+        assert_eq!(cancelled.outcome, WaitedFor::Ready);
+    }
+
+    g9_a_passed_deadline_is_something_to_wake_for(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        store.advance(1000);
+        let waited = session.wait(&stream, Interest::RESOLUTION, 0, Duration::from_secs(9)).unwrap();
+        assert_eq!(waited.outcome, WaitedFor::Ready);
+        assert_eq!(session.claim_any(&stream).unwrap().unwrap().id, id);
+    }
+
+    g10_every_limit_refuses_by_name_and_changes_nothing(
+        store, "max_message_bytes=100&max_owner_messages=3&max_owner_bytes=200&max_owners=2&max_pending=2&max_in_flight=2\
+                &max_broadcasts=2&max_attribute_bytes=150&max_session_bytes=400&lease_ms=100000000"
+    ) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Reply, None).unwrap();
+        let body = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        assert_eq!(limit(session.attach(OwnerKind::Reply, None)), (Limit::Owners, 2, 3));
+        assert_eq!(limit(session.enqueue_outgoing(&stream, &body(101), "")), (Limit::MessageBytes, 100, 101));
+        assert_eq!(limit(session.enqueue_outgoing(&stream, "1", &body(101))), (Limit::MessageBytes, 100, 101));
+        assert_eq!(limit(session.enqueue_broadcast(&body(101), "")), (Limit::MessageBytes, 100, 101));
+        assert_eq!(limit(session.deliver_response(1, &body(101))), (Limit::MessageBytes, 100, 101));
+        session.enqueue_outgoing(&stream, &body(96), "").unwrap();
+        session.enqueue_outgoing(&stream, &body(96), "").unwrap();
+        assert_eq!(limit(session.enqueue_outgoing(&stream, "1", "")), (Limit::OwnerBytes, 200, 205));
+        for _ in 0..3 {
+            session.enqueue_outgoing(&other, "1", "").unwrap();
+        }
+        assert_eq!(limit(session.enqueue_outgoing(&other, "1", "")), (Limit::OwnerMessages, 3, 4));
+        let ids = [0, 1].map(|_| session.next_request_id().unwrap());
+        for id in ids {
+            session.register_pending(&stream, id, 1000, "").unwrap();
+        }
+        assert_eq!(limit(session.register_pending(&stream, 9, 1000, "")), (Limit::Pending, 2, 3));
+        assert_eq!(limit(session.send_request(&other, "{}", "", 1000)), (Limit::Pending, 2, 3));
+        for id in [1, 2] {
+            session.begin_request(&stream, &id.into(), DuplicatePolicy::Isolate).unwrap();
+        }
+        assert_eq!(limit(session.begin_request(&stream, &3.into(), DuplicatePolicy::Isolate)), (Limit::InFlight, 2, 3));
+        session.enqueue_broadcast("1", "").unwrap();
+        session.enqueue_broadcast("1", "").unwrap();
+        assert_eq!(limit(session.enqueue_broadcast("1", "")), (Limit::Broadcasts, 2, 3));
+        let attributes = session.attributes();
+        attributes.set("a", &body(99)).unwrap();
+        assert_eq!(limit(attributes.set("b", &body(99))), (Limit::AttributeBytes, 150, 200));
+        assert_eq!(limit(attributes.set("b", &body(101))), (Limit::MessageBytes, 100, 101));
+        session.deliver_response(ids[0], &body(60)).unwrap();
+        assert_eq!(limit(session.deliver_response(ids[1], &body(16))), (Limit::SessionBytes, 400, 401));
+        assert_eq!(session.claim(&stream, ids[1]).unwrap(), Claim::Waiting(1000));
+        assert_eq!(store.engine.stats().unwrap().counters.iter().find(|(name, _)| *name == "limits_hit").unwrap().1, 14);
+        // What frees space works, and then there is room again.
+        assert_eq!(session.take_outgoing(&stream, 9).unwrap().len(), 3 + 1);
+        session.deliver_response(ids[1], &body(16)).unwrap();
+    }
+
+    g10_at_the_session_limit_the_longest_idle_gives_way(store, "max_sessions=3&ttl_ms=1000000") {
+        let settled = store.named("settled").unwrap();
+        for _ in 0..2 {
+            let owner = settled.attach(OwnerKind::Reply, None).unwrap();
+            settled.detach(&owner).unwrap();
+        }
+        store.advance(1_000);
+        let once = store.named("once").unwrap();
+        store.advance(1_000);
+        let (kept, _stream) = store.session_and_stream();
+        store.advance(57_999);
+        let refused = store.engine.create_session(NewSession::default());
+        assert_eq!(limit(refused.map(|_| ())), (Limit::Sessions, 3, 4), "nobody has been idle for a minute");
+        store.advance(1_001);
+        assert!(store.named("a").is_some());
+        assert!(!once.touch().unwrap(), "the one that never made a second request goes first");
+        store.advance(60_000);
+        assert!(store.named("b").is_some());
+        assert!(store.engine.open_session("a", None).unwrap().is_none());
+        assert!(settled.touch().unwrap() && kept.touch().unwrap());
+        store.advance(60_000);
+        store.engine.open_session("b", None).unwrap().unwrap().touch().unwrap();
+        assert!(store.named("c").is_some());
+        assert!(!settled.touch().unwrap(), "b was active a moment ago");
+        assert!(kept.touch().unwrap(), "a session with a living owner stays");
+        assert_eq!(store.engine.stats().unwrap().sessions, 3);
+    }
+
+    g10_with_on_full_reject_a_new_session_is_refused(store, "max_sessions=1&on_full=reject") {
+        let session = store.session();
+        store.advance(600_000);
+        assert_eq!(limit(store.engine.create_session(NewSession::default()).map(|_| ())), (Limit::Sessions, 1, 2));
+        session.destroy().unwrap();
+        store.session();
+    }
+
+    g10_one_principal_cannot_push_out_the_others(store, "max_sessions_per_principal=2") {
+        let of = |principal: &str| {
+            let new = NewSession { principal: Some(principal.into()), ..NewSession::default() };
+            store.engine.create_session(new)
+        };
+        let first = of("ann").unwrap().unwrap();
+        of("ann").unwrap().unwrap();
+        assert_eq!(limit(of("ann").map(|_| ())), (Limit::PrincipalSessions, 2, 3));
+        of("bob").unwrap().unwrap();
+        first.destroy().unwrap();
+        of("ann").unwrap().unwrap();
+    }
+
+    g10_a_full_store_refuses_what_grows_and_frees_what_is_freed(store, "max_store_bytes=400K&max_session_bytes=1M") {
+        let body = format!("\"{}\"", "x".repeat(8_000));
+        let (session, stream) = store.session_and_stream();
+        let waiting = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        let mut more = vec![];
+        let refused = loop {
+            let extra = store.session();
+            let mut fill = || -> Result<(), Error> { loop { extra.enqueue_broadcast(&body, "")?; } };
+            let refused = fill().unwrap_err();
+            more.push(extra);
+            if refused.kind() == ErrorKind::StoreFull {
+                break refused;
+            }
+            assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
+        };
+        assert!(refused.to_string().contains("409600"), "{refused}");
+        assert_eq!(kind(session.enqueue_outgoing(&stream, &body, "")), ErrorKind::StoreFull);
+        assert_eq!(kind(session.attributes().set("a", &body)), ErrorKind::StoreFull);
+        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
+        assert_eq!(session.take_outgoing(&stream, 2).unwrap().len(), 2);
+        store.advance(1000);
+        assert_eq!(session.resolve_timeouts(&stream).unwrap(), [waiting]);
+        session.detach(&stream).unwrap();
+        for session in more {
+            assert!(session.destroy().unwrap());
+        }
+        let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_outgoing(&stream, &body, "").unwrap();
+    }
+
+    a_value_of_any_size_reads_back_as_it_was(store) {
+        let (session, stream) = store.session_and_stream();
+        for length in [1, 65_533, 65_534, 65_535, 65_536, 65_537, 131_072, 131_073, 1_000_000, 3, 131_072, 5] {
+            let json = format!("\"{}\"", "é".repeat(length / 2));
+            session.attributes().set("a", &json).unwrap();
+            assert_eq!(session.attributes().get("a").unwrap().unwrap(), json);
+            session.enqueue_outgoing(&stream, &json, "").unwrap();
+            assert_eq!(session.take_outgoing(&stream, 1).unwrap()[0].message, json);
+        }
+        session.attributes().remove("a").unwrap();
+        assert_eq!(session.attributes().all().unwrap(), "{}");
+        assert_eq!(session.stats().unwrap().attribute_bytes, 0);
+    }
+
+    attributes_read_the_same_however_they_were_written(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.set("client.name", "\"n\"").unwrap();
+        attributes.set("client.version.major", "1").unwrap();
+        assert_eq!(attributes.get("client").unwrap().unwrap(), r#"{"name":"n","version":{"major":1}}"#);
+        attributes.set("client.version", r#"{"z":0,"major":2,"minor":3}"#).unwrap();
+        assert_eq!(attributes.get("client.version.minor").unwrap().unwrap(), "3");
+        attributes.set("client.version.major", "4").unwrap();
+        assert_eq!(attributes.get("client.version").unwrap().unwrap(), r#"{"z":0,"major":4,"minor":3}"#);
+        attributes.set("client.version.z.deep", "[]").unwrap();
+        assert_eq!(attributes.get("client.version.z").unwrap().unwrap(), r#"{"deep":[]}"#);
+        attributes.set("clientele", "true").unwrap();
+        attributes.set("client", "null").unwrap();
+        assert_eq!(attributes.all().unwrap(), r#"{"client":null,"clientele":true}"#);
+        assert!(attributes.get("client.name").unwrap().is_none());
+        assert!(attributes.get("absent").unwrap().is_none());
+    }
+
+    attributes_are_removed_and_taken_with_all_below_them(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.set("a.b", "1").unwrap();
+        attributes.set("a.c", r#"{"d":{"e":2},"f":[1,2]}"#).unwrap();
+        assert!(attributes.remove("a.c.d.e").unwrap());
+        assert!(!attributes.remove("a.c.d.e").unwrap());
+        assert!(!attributes.remove("a.c.x.y").unwrap());
+        assert!(!attributes.remove("a.b.c").unwrap());
+        assert_eq!(attributes.get("a.c").unwrap().unwrap(), r#"{"d":{},"f":[1,2]}"#);
+        assert_eq!(attributes.get("a.c.f.1").unwrap().unwrap(), "2");
+        assert_eq!(attributes.take("a.c.f").unwrap().unwrap(), "[1,2]");
+        assert_eq!(attributes.take("a").unwrap().unwrap(), r#"{"b":1,"c":{"d":{}}}"#);
+        assert!(attributes.take("a").unwrap().is_none());
+        assert_eq!(session.stats().unwrap().attribute_bytes, 0);
+    }
+
+    attributes_change_only_as_expected(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        assert!(attributes.put_if_absent("a", "1").unwrap());
+        assert!(!attributes.put_if_absent("a", "2").unwrap());
+        attributes.set("a", "null").unwrap();
+        assert!(attributes.put_if_absent("a", "3").unwrap());
+        assert!(!attributes.compare_and_set("a", Some("2"), Some("4")).unwrap());
+        assert!(!attributes.compare_and_set("a", None, Some("4")).unwrap());
+        assert!(attributes.compare_and_set("a", Some(" 3 "), Some(r#"{"x":1,"y":2}"#)).unwrap());
+        assert!(attributes.compare_and_set("a", Some(r#"{"y":2,"x":1}"#), None).unwrap());
+        assert!(attributes.compare_and_set("a", None, Some("5")).unwrap());
+        assert_eq!(attributes.get("a").unwrap().unwrap(), "5");
+    }
+
+    a_patch_is_applied_in_order_and_all_or_nothing(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.set("old", "1").unwrap();
+        attributes.patch([("a", Some(r#"{"b":1}"#)), ("a.c", Some("2")), ("a.b", None), ("old", None)]).unwrap();
+        assert_eq!(attributes.all().unwrap(), r#"{"a":{"c":2}}"#);
+        assert_eq!(kind(attributes.patch([("x", Some("1")), ("y", Some("not json"))])), ErrorKind::InvalidArgument);
+        assert_eq!(attributes.all().unwrap(), r#"{"a":{"c":2}}"#);
+    }
+
+    bad_input_is_refused_by_value(store) {
+        let (session, stream) = store.session_and_stream();
+        let long = "x".repeat(10_000);
+        for id in ["", "a b", "a\n", "é", &long] {
+            assert_eq!(kind(store.engine.open_session(id, None).map(|_| ())), ErrorKind::InvalidArgument);
+            let new = NewSession { id: Some(id.into()), ..NewSession::default() };
+            assert_eq!(kind(store.engine.create_session(new).map(|_| ())), ErrorKind::InvalidArgument);
+        }
+        for key in ["", ".", "a.", ".a", "a..b", "a\0b", &long] {
+            assert_eq!(kind(session.attributes().set(key, "1")), ErrorKind::InvalidArgument);
+            assert_eq!(kind(session.attributes().get(key)), ErrorKind::InvalidArgument);
+        }
+        for json in ["", "{", "'a'", "1 2", "nul"] {
+            assert_eq!(kind(session.attributes().set("a", json)), ErrorKind::InvalidArgument);
+        }
+        for request in ["", "[]", "1", "{", r#"{"id":1}"#, r#"{"method":1"#] {
+            assert_eq!(kind(session.send_request(&stream, request, "", 1000)), ErrorKind::InvalidArgument);
+        }
+        assert_eq!(kind(session.enqueue_outgoing(&stream, "", "")), ErrorKind::InvalidArgument);
+        assert_eq!(kind(session.enqueue_broadcast("", "")), ErrorKind::InvalidArgument);
+        assert_eq!(kind(session.deliver_response(1, "")), ErrorKind::InvalidArgument);
+        assert_eq!(kind(session.send_request(&stream, "{}", "", u64::MAX)), ErrorKind::InvalidArgument);
+        assert_eq!(kind(session.attach(OwnerKind::Reply, Some(0))), ErrorKind::InvalidArgument);
+        let forever = NewSession { ttl_ms: Some(u64::MAX), ..NewSession::default() };
+        assert_eq!(kind(store.engine.create_session(forever).map(|_| ())), ErrorKind::InvalidArgument);
+        let nobody = NewSession { principal: Some(String::new()), ..NewSession::default() };
+        assert_eq!(kind(store.engine.create_session(nobody).map(|_| ())), ErrorKind::InvalidArgument);
+        let id = RequestId::Str(long.clone());
+        assert_eq!(kind(session.begin_request(&stream, &id, DuplicatePolicy::Isolate)), ErrorKind::InvalidArgument);
+        assert_eq!(kind(session.register_pending(&stream, 1, 1, &long)), ErrorKind::InvalidArgument);
+        let message = session.attributes().set("a..b", "1").unwrap_err().to_string();
+        assert!(message.contains("\"a..b\"") && message.contains("empty"), "{message}");
+    }
+
+    send_request_puts_the_id_into_the_message(store) {
+        let (session, stream) = store.session_and_stream();
+        for (request, expected) in [("{}", "{\"id\":N}"), (" { } ", "{\"id\":N } "), (r#"{"method":"a"}"#, r#"{"id":N,"method":"a"}"#)] {
+            let id = session.send_request(&stream, request, "context", 1000).unwrap();
+            let message = session.take_outgoing(&stream, 1).unwrap().remove(0);
+            assert_eq!(message.message, expected.replace('N', &id.to_string()));
+            assert_eq!(message.context, "context");
+        }
+        let shown = session.pending(Some(&stream)).unwrap();
+        assert_eq!(shown.last().unwrap().method, "a");
+        assert_eq!(shown.last().unwrap().state, Claim::Waiting(1000));
+        assert_eq!(session.pending(None).unwrap(), shown);
+    }
+
+    o_the_bus_keeps_order_and_tells_who_fell_behind(store, "max_topic_messages=3") {
+        let bus = &store.engine;
+        assert_eq!(bus.cursor("t").unwrap(), 0);
+        assert_eq!(bus.since("t", 0, 10).unwrap(), Default::default());
+        for number in 1..=5 {
+            assert_eq!(bus.publish("t", &format!("m{number}")).unwrap(), number);
+        }
+        let read = bus.since("t", 1, 2).unwrap();
+        assert_eq!((read.messages, read.cursor, read.missed), (vec![(3, "m3".into()), (4, "m4".into())], 4, 1));
+        let read = bus.since("t", 4, 2).unwrap();
+        assert_eq!((read.messages, read.cursor, read.missed), (vec![(5, "m5".into())], 5, 0));
+        let read = bus.since("t", 5, 2).unwrap();
+        assert_eq!((read.messages, read.cursor, read.missed), (vec![], 5, 0));
+        assert!(bus.wait_since("t", 4, Duration::ZERO).unwrap());
+        assert!(!bus.wait_since("t", 5, Duration::ZERO).unwrap());
+        assert_eq!(bus.cursor("other").unwrap(), 0);
+        let read = bus.since("t", 77, 9).unwrap();
+        assert_eq!((read.messages.len(), read.cursor), (3, 5), "a cursor of an earlier life of the topic");
+    }
+
+    the_bus_is_bounded(store, "max_topics=2&max_topic_bytes=10&max_message_bytes=8") {
+        let bus = &store.engine;
+        bus.publish("a", "12345678").unwrap();
+        bus.publish("a", "12345").unwrap();
+        assert_eq!(bus.since("a", 0, 9).unwrap().messages, [(2, "12345".into())]);
+        assert_eq!(limit(bus.publish("a", "123456789")), (Limit::MessageBytes, 8, 9));
+        bus.publish("b", "1").unwrap();
+        assert_eq!(limit(bus.publish("c", "1")), (Limit::Topics, 2, 3));
+        assert_eq!(kind(bus.publish("", "1")), ErrorKind::InvalidArgument);
+        assert_eq!(kind(bus.publish("a", "")), ErrorKind::InvalidArgument);
+        store.advance(25 * 3_600_000);
+        bus.collect(1).unwrap();
+        bus.publish("c", "1").unwrap();
+    }
+
+    a_key_is_used_once(store, "max_once_keys=3") {
+        let once = &store.engine;
+        assert!(once.consume_once("k", 1000).unwrap());
+        assert!(!once.consume_once("k", 1000).unwrap());
+        store.advance(999);
+        assert!(!once.consume_once("k", 1000).unwrap());
+        store.advance(1);
+        assert!(once.consume_once("k", 1000).unwrap());
+        assert!(once.consume_once("l", 5000).unwrap());
+        assert!(once.consume_once("m", 5000).unwrap());
+        assert_eq!(limit(once.consume_once("n", 1000)), (Limit::OnceKeys, 3, 4));
+        store.advance(1000);
+        assert!(once.consume_once("n", 1000).unwrap(), "what is forgotten makes room");
+        assert_eq!(kind(once.consume_once("", 1000)), ErrorKind::InvalidArgument);
+    }
+
+    statistics_show_what_is_there(store) {
+        let (session, stream) = store.session_and_stream();
+        session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        session.enqueue_broadcast("1", "").unwrap();
+        session.begin_request(&stream, &1.into(), DuplicatePolicy::Isolate).unwrap();
+        store.advance(5);
+        let stats = session.stats().unwrap();
+        assert_eq!((stats.owners, stats.pending, stats.queued, stats.broadcasts, stats.in_flight), (1, 1, 1, 1, 1));
+        assert_eq!((stats.age_ms, stats.idle_ms, stats.exchanges), (5, 5, 1));
+        assert_eq!(store.engine.sessions(None, 10).unwrap(), [stats]);
+        let all = store.engine.stats().unwrap();
+        assert_eq!(all.sessions, 1);
+        assert!(all.used_bytes > 0 && all.used_bytes <= all.limit_bytes);
+        assert!(!all.place.is_empty());
+    }
+}

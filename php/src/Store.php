@@ -31,7 +31,7 @@ final class Store
     /**
      * Opens the store, once for each process and DSN; opening it again costs next to nothing.
      *
-     * @param string|null $dsn null: the ini setting `mcp_state.dsn`, else the environment variable `MCP_STATE_DSN`
+     * @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn`
      *
      * @throws Exception\BackendMissing when the extension is not loaded or does not fit this library
      * @throws Exception\InvalidDsn

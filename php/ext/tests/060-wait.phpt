@@ -24,6 +24,8 @@ $s->enqueueBroadcast('{}');
 var_dump($s->wait($owner, $all, $after, 1000)[0] === Session::WAIT_READY);
 
 // A child sends signals until one lands in a wait, which then returns to PHP for its handler.
+$s = McpState\Native\Engine::open('file://' . test_directory(__FILE__) . '?durability=none')->createSession();
+$owner = $s->attach(Session::OWNER_STREAM);
 pcntl_async_signals(true);
 $handled = 0;
 pcntl_signal(SIGUSR1, function () use (&$handled) { ++$handled; });
@@ -38,8 +40,6 @@ if ($child === 0) {
     exit;
 }
 
-$s->takeOutgoing($owner);
-
 for ($i = 0; $i < 100; ++$i) {
     if ($s->wait($owner, Session::INTEREST_RESOLUTION, 0, 1000)[0] === Session::WAIT_INTERRUPTED) {
         break;
@@ -52,6 +52,11 @@ var_dump($i < 100, $handled > 0);
 
 $s->destroy();
 var_dump($s->wait($owner, $all, 0, 1000)[0] === Session::WAIT_DESTROYED);
+?>
+--CLEAN--
+<?php
+require __DIR__ . '/native.inc';
+remove_directory(test_directory(str_replace('.clean', '', __FILE__)));
 ?>
 --EXPECT--
 bool(true)

@@ -37,10 +37,8 @@ final class Driver
             throw new BackendMissing(self::mismatch(Native\API_VERSION, Native\VERSION));
         }
 
-        $dsn ??= \ini_get('mcp_state.dsn') ?: (\getenv('MCP_STATE_DSN') ?: null);
-
         try {
-            return Native\Engine::open($dsn);
+            return Native\Engine::open($dsn ?? (\getenv('MCP_STATE_DSN') ?: null));
         } catch (Native\Failure $failure) {
             throw FailureKind::exception($failure);
         }

@@ -16,7 +16,7 @@ final class Child
     private $process;
 
     /** @var array<int, resource> */
-    private array $pipes;
+    private array $pipes = [];
 
     private ?int $exitCode = null;
 

@@ -10,7 +10,7 @@ final class Collected
     public function __construct(
         /** Expired sessions. */
         public readonly int $sessions,
-        /** Owners whose process died or that fell silent. */
+        /** Owners of dead processes, or silent for too long, in the sessions looked at. */
         public readonly int $owners,
         /** Whether there is more to collect: call again. */
         public readonly bool $more,

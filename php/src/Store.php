@@ -111,8 +111,9 @@ final class Store
     }
 
     /**
-     * Removes what is left over: owners of dead processes and at most $limit expired sessions (G11). The cost grows
-     * with what is removed, not with what is stored.
+     * Removes at most $limit expired sessions, and the owners of dead processes found on the way (G11). The cost grows
+     * with what is removed, not with what is stored. (What else a dead owner left goes when an answer to it comes, or
+     * the session's next owner.)
      *
      * @throws Exception\InvalidArgument
      */

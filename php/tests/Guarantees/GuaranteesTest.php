@@ -4,7 +4,8 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Guarantees;
 
-use McpState\Exception\ExceptionInterface;
+use McpState\CancelOutcome;
+use McpState\Exception\OwnerExpired;
 use McpState\Exception\SessionNotFound;
 use McpState\Interest;
 use McpState\LateReason;
@@ -486,10 +487,9 @@ final class GuaranteesTest extends StoreTestCase
         self::assertCount(10, $session->attach()->takeOutgoing());
     }
 
-    public function testG11ADeadProcessIsCleanedUpAfter(): void
+    public function testG11WhatADeadProcessLeftIsReleasedWhenTheNextOwnerComes(): void
     {
-        $store = $this->createStore();
-        $session = $store->createSession();
+        $session = $this->createSession('max_owners=1');
         $child = Child::start(<<<'PHP'
             $owner = $store->openSession($args[0])->attach(leaseMs: 1);
             $owner->beginRequest(1);
@@ -497,19 +497,35 @@ final class GuaranteesTest extends StoreTestCase
             $owner->sendRequest(['method' => 'ask']);
             say($owner->token);
             hear();
-            PHP, self::dsn(), $session->id);
+            PHP, self::dsn('max_owners=1'), $session->id);
         $token = $child->hear();
         $child->kill();
-        $owners = 0;
 
-        self::eventually(static function () use ($store, &$owners): bool {
-            $owners += $store->collect()->owners;
-
-            return $owners > 0;
-        });
+        $owner = $session->attach();
         self::assertSame([], $session->allPending());
-        self::assertThrows(ExceptionInterface::class, static fn () => $session->owner($token)->takeOutgoing());
-        self::assertNull($session->attach()->finishRequest(1));
+        self::assertSame([], $owner->takeOutgoing());
+        self::assertSame(CancelOutcome::Unknown, $session->cancelRequest(1));
+        self::assertThrows(OwnerExpired::class, static fn () => $session->owner($token)->takeOutgoing());
+    }
+
+    public function testG11ASessionWhoseOnlyOwnerDiedExpiresAndIsCollected(): void
+    {
+        $store = $this->createStore('lease_ms=29998', fresh: true);
+        $child = Child::start(<<<'PHP'
+            $session = $store->createSession(ttlMs: 50);
+            $session->attach(leaseMs: 1);
+            say($session->id);
+            hear();
+            PHP, $store->dsn());
+        $id = $child->hear();
+        \usleep(100_000);
+        self::assertNotNull($store->openSession($id), 'its owner lives');
+        $child->kill();
+        \usleep(100_000);
+
+        self::assertNull($store->openSession($id));
+        $collected = $store->collect();
+        self::assertSame([1, 1, false], [$collected->sessions, $collected->owners, $collected->more]);
     }
 
     public function testG11TheOwnersOfAPhpRequestEndWithIt(): void

@@ -58,9 +58,23 @@ final class Session
     }
 
     /**
-     * Counts and ages, and how many answers came late, by reason.
+     * What the session holds, its age, and how many answers came late, by reason.
      *
-     * @return array<string, mixed>
+     * @return array{
+     *     id: string,
+     *     age_ms: int,
+     *     idle_ms: int,
+     *     ttl_ms: int,
+     *     owners: int,
+     *     exchanges: int,
+     *     pending: int,
+     *     in_flight: int,
+     *     queued: int,
+     *     broadcasts: int,
+     *     message_bytes: int,
+     *     attribute_bytes: int,
+     *     late: array<string, int>,
+     * }
      *
      * @throws Exception\SessionNotFound
      */

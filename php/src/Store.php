@@ -129,9 +129,16 @@ final class Store
     }
 
     /**
-     * Counters and limits of the store, for people and dashboards.
+     * What the store holds, what it has counted since it was made, its limits and its place.
      *
-     * @return array<string, mixed>
+     * @return array{
+     *     sessions: int,
+     *     used_bytes: int,
+     *     limit_bytes: int,
+     *     counters: array<string, int>,
+     *     limits: array<string, int>,
+     *     place: array<string, string>,
+     * }
      */
     public function stats(): array
     {

@@ -35,7 +35,7 @@ final class FailureKind
 /** Any failure of the engine. The library turns it into the matching `McpState\Exception\*`. */
 final class Failure extends \RuntimeException
 {
-    /** The limit's name for LIMIT_EXCEEDED (as in `doctor`: `message_bytes`), else ''. */
+    /** The limit's name for LIMIT_EXCEEDED, as in the DSN (`max_message_bytes`), else ''. */
     public string $limit = '';
     /** The limit, for LIMIT_EXCEEDED. */
     public int $maximum = 0;
@@ -71,7 +71,7 @@ final class Engine
     public function openSession(string $id, ?string $principal = null): ?Session {}
 
     /**
-     * Releases dead owners and collects at most $limit expired sessions.
+     * Collects at most $limit expired sessions, and releases the dead owners met on the way.
      *
      * @return array{sessions: int, owners: int, more: bool}
      * @throws Failure
@@ -81,7 +81,14 @@ final class Engine
     /**
      * Counters and limits of the store.
      *
-     * @return array<string, mixed>
+     * @return array{
+     *     sessions: int,
+     *     used_bytes: int,
+     *     limit_bytes: int,
+     *     counters: array<string, int>,
+     *     limits: array<string, int>,
+     *     place: array<string, string>,
+     * }
      * @throws Failure
      */
     public function stats(): array {}
@@ -172,7 +179,26 @@ final class Session
     /** Ends the session for good; false when it no longer existed. @throws Failure */
     public function destroy(): bool {}
 
-    /** @return array<string, mixed> counts, ages, late responses by reason @throws Failure */
+    /**
+     * Counts, ages, and late responses by reason.
+     *
+     * @return array{
+     *     id: string,
+     *     age_ms: int,
+     *     idle_ms: int,
+     *     ttl_ms: int,
+     *     owners: int,
+     *     exchanges: int,
+     *     pending: int,
+     *     in_flight: int,
+     *     queued: int,
+     *     broadcasts: int,
+     *     message_bytes: int,
+     *     attribute_bytes: int,
+     *     late: array<string, int>,
+     * }
+     * @throws Failure
+     */
     public function stats(): array {}
 
     /** A new owner's token (32 hexadecimal digits). It ends at the end of this PHP request at the latest. @throws Failure */

@@ -9,7 +9,7 @@ final class LimitExceeded extends \OverflowException implements ExceptionInterfa
 {
     public function __construct(
         string $message,
-        /** The limit's name: `message_bytes` is what the DSN option `max_message_bytes` sets. */
+        /** The limit's name, which is the DSN option that sets it: `max_message_bytes`, `max_owners`, … */
         public readonly string $limit,
         /** What it allows. */
         public readonly int $maximum,

@@ -206,13 +206,45 @@ trait SessionContract
         self::assertTrue($alive->touch());
     }
 
-    public function testStatsAreForPeopleAndHaveNumbers(): void
+    public function testASessionSaysWhatItHolds(): void
     {
         $session = $this->createSession();
+        $owner = $session->attach();
+        $owner->enqueueOutgoing('{}');
+        $owner->registerPending(7);
+        $owner->beginRequest(1);
+        $session->enqueueBroadcast('{}');
+        $session->set('k', 'v');
         $session->deliverResponse(123456, '{}');
+        $stats = $session->stats();
 
-        self::assertNotSame([], $session->stats());
-        self::assertNotSame([], $this->createStore()->stats());
+        self::assertSame($session->id, $stats['id']);
+
+        foreach (['owners', 'exchanges', 'pending', 'in_flight', 'queued', 'broadcasts'] as $one) {
+            self::assertSame(1, $stats[$one], $one);
+        }
+
+        self::assertGreaterThan(0, $stats['message_bytes']);
+        self::assertGreaterThan(0, $stats['attribute_bytes']);
+        self::assertSame(3_600_000, $stats['ttl_ms']);
+        self::assertSame(['unknown' => 1], \array_filter($stats['late']));
+    }
+
+    public function testAStoreSaysWhatItHoldsAndCounts(): void
+    {
+        $store = $this->createStore('max_owners=255', fresh: true);
+        $before = $store->stats();
+        $session = $store->createSession();
+        $session->deliverResponse(123456, '{}');
+        $after = $store->stats();
+
+        self::assertSame($before['sessions'] + 1, $after['sessions']);
+        self::assertSame(255, $after['limits']['max_owners']);
+        self::assertGreaterThan($before['used_bytes'], $after['used_bytes']);
+        self::assertLessThanOrEqual($after['limit_bytes'], $after['used_bytes']);
+        self::assertSame($before['counters']['late_unknown'] + 1, $after['counters']['late_unknown']);
+        self::assertSame($before['counters']['sessions_created'] + 1, $after['counters']['sessions_created']);
+        self::assertNotSame([], $after['place']);
     }
 
     public function testTheDsnTellsWhichStoreThisIs(): void

@@ -143,6 +143,44 @@ class Messages(StreamableHttp):
         self.assertEqual([], self.client.questions)
 
 
+class BadInput(StreamableHttp):
+    """What the store refuses is the client's mistake: 4xx or a JSON-RPC error, and the session goes on."""
+
+    async def asyncTearDown(self) -> None:
+        self.assertEqual(200, (await self.client.request("ping"))[1].status)
+
+    async def test_session_ids_that_cannot_be(self) -> None:
+        for id in ("with space", "x" * 5000, "\xe4"):
+            for method in ("POST", "DELETE"):
+                body = json.dumps(self.ping()).encode() if method == "POST" else b""
+                status, _, _ = await self.raw(method, body, Mcp_Session_Id=id)
+                self.assertIn(status, (400, 404), f"{method} {id[:20]!r}")
+
+    async def test_attribute_keys_that_cannot_be(self) -> None:
+        for key in ("", "a..b", "x" * 5000, "a\x00b"):
+            id, reply = await self.client.call("remember", {"key": key, "value": "v"})
+            self.assertEqual((200, -32602), (reply.status, reply.response(id)["error"]["code"]), key[:20])
+
+    async def test_what_is_larger_than_the_store_takes(self) -> None:
+        huge = "x" * (5 << 20)
+        id, reply = await self.client.call("remember", {"key": "huge", "value": huge})
+        self.assertEqual((200, -32603), (reply.status, reply.response(id)["error"]["code"]))
+        id, reply = await self.client.call("echo", {"sentinel": huge})
+        self.assertEqual((200, -32603), (reply.status, reply.response(id)["error"]["code"]))
+        ask = Ask(self.client, Options(self.site.url, ask_timeout=30, question_timeout=20))
+        question = await ask.question()
+        self.assertEqual(413, (await question.answer(huge)).status)
+        tally = Tally()
+        await question.answer()
+        await ask.count(tally)
+        self.assertEqual(1, tally.right, tally.remarks)
+
+    async def test_request_ids_that_cannot_be(self) -> None:
+        status, _, reply = await self.post(self.ping("x" * (1 << 20)), Mcp_Session_Id=self.client.session_id)
+        self.assertIn(status, (200, 400))
+        self.assertTrue("error" in reply or "result" in reply)
+
+
 class Questions(StreamableHttp):
     env = {"MCP_KEEPALIVE": "0.2"}
 

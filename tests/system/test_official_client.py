@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import unittest
 from typing import Any
 
@@ -17,7 +16,7 @@ try:
 except ImportError as error:
     raise unittest.SkipTest(f"the official client is not installed: {error}") from error
 
-from lib.servers import EXTENSION, ROOT, Nginx, PhpFpm
+from lib.servers import ROOT, Nginx, PhpFpm
 
 APP = ROOT / "examples/server/public/index.php"
 SECONDS = 60  # for one test, before it counts as hung
@@ -30,9 +29,7 @@ class OfficialClient(unittest.TestCase):
     def setUpClass(cls) -> None:
         # For each cancelled call the client logs the stream that ended without a response.
         logging.getLogger("mcp").setLevel(logging.CRITICAL)
-        env = {"MCP_STATE_MODE": os.environ.get("MCP_STATE_MODE", "mcp-state"), "MCP_STATE_BLOBS": "{data}/blobs"}
-        extension = EXTENSION if env["MCP_STATE_MODE"] == "mcp-state" else None
-        cls.php = PhpFpm(APP, extension=extension, env=env)
+        cls.php = PhpFpm(APP)
         cls.php.__enter__()
         cls.addClassCleanup(cls.php.__exit__, None, None, None)
         web = Nginx(cls.php)
@@ -133,8 +130,7 @@ class OfficialClient(unittest.TestCase):
                 self.answering.set()
                 self.assert_text("after", await client.call_tool("ask", {"sentinel": "after"}))
 
-        if self.php.env["MCP_STATE_MODE"] == "mcp-state":
-            self.run_story(story())
+        self.run_story(story())
 
     def test_closing_the_client_deletes_the_session(self) -> None:
         seen: list[tuple[str, int, str | None]] = []

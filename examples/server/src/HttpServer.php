@@ -82,6 +82,8 @@ final class HttpServer
             };
         } catch (RpcError $e) {
             $this->send($e->status, Json::error(null, $e->getCode(), $e->getMessage()));
+        } catch (InvalidArgument $e) {
+            $this->send(400, Json::error(null, RpcError::INVALID_REQUEST, $e->getMessage()));
         } catch (SessionNotFound) {
             $this->send(404, Json::error(null, self::SESSION_NOT_FOUND, 'The session has ended.'));
         } catch (ExceptionInterface $e) {
@@ -205,8 +207,10 @@ final class HttpServer
             return Json::result($request['id'], $this->protocol->serve($request, $call));
         } catch (RpcError $e) {
             return Json::error($request['id'], $e->getCode(), $e->getMessage());
-        } catch (LimitExceeded $e) {
-            return Json::error($request['id'], RpcError::INTERNAL_ERROR, $e->getMessage());
+        } catch (InvalidArgument | LimitExceeded $e) {
+            $code = $e instanceof InvalidArgument ? RpcError::INVALID_PARAMS : RpcError::INTERNAL_ERROR;
+
+            return Json::error($request['id'], $code, $e->getMessage());
         } catch (ExceptionInterface | RequestCancelled | ClientGone $e) {
             throw $e;
         } catch (\Throwable $e) {
@@ -236,11 +240,7 @@ final class HttpServer
 
     private function openSession(bool $streams): SessionState
     {
-        try {
-            $session = ($this->sessions)()->open($this->sessionId(), $streams);
-        } catch (InvalidArgument $e) {
-            throw new RpcError(RpcError::INVALID_REQUEST, $e->getMessage(), 400);
-        }
+        $session = ($this->sessions)()->open($this->sessionId(), $streams);
 
         return $session ?? throw new RpcError(self::SESSION_NOT_FOUND, 'There is no such session.', 404);
     }

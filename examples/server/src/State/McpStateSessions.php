@@ -17,6 +17,9 @@ final class McpStateSessions implements Sessions
 
     public function create(): SessionState
     {
+        // Where sessions are made is a good place to clear away expired ones: a few each time, at the cost of those few.
+        $this->store->collect(10);
+
         return new McpStateSession($this->store->createSession(ttlMs: $this->ttlMs), streams: false);
     }
 

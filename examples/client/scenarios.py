@@ -1,4 +1,4 @@
-"""What concurrent clients do to a session, one function for each row of docs/scenarios.md.
+"""What concurrent clients do to a session: each scenario is a function.
 
 Every call carries a sentinel of its own, so an answer that belongs to another call is seen. A scenario returns a Tally:
 how many outcomes were as they must be, and what became of the others. No scenario can hang: each wait is bounded by the
@@ -41,7 +41,7 @@ class Options:
     headers: dict[str, str] = field(default_factory=dict)
     random: random.Random = field(default_factory=random.Random)
     size: int = 0
-    """How many calls, where a scenario can be made larger or smaller; 0: as many as its row says."""
+    """How many calls, where a scenario can be made larger or smaller; 0: its own number."""
 
     def client(self) -> McpClient:
         return McpClient(self.url, timeout=self.call_timeout, headers=self.headers)

@@ -6,11 +6,11 @@
 
 declare(strict_types=1);
 
-require_once __DIR__ . '/../../php/autoload.php';
-
 spl_autoload_register(static function (string $class): void {
     $prefix = 'McpState\\Example\\';
     if (str_starts_with($class, $prefix)) {
         require __DIR__ . '/src/' . strtr(substr($class, strlen($prefix)), '\\', '/') . '.php';
     }
 });
+
+require_once __DIR__ . '/../../php/autoload.php';

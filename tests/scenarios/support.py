@@ -34,11 +34,17 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(mode: str = "mcp-state", *, extension: Path | None = EXTENSION, **env: str) -> Iterator[Site]:
-    """The tests' server (server/index.php) under nginx and php-fpm, with $env for PHP."""
+def site(
+    mode: str = "mcp-state",
+    *,
+    extension: Path | None = EXTENSION,
+    ini: dict[str, object] | None = None,
+    **env: str,
+) -> Iterator[Site]:
+    """The tests' server (server/index.php) under nginx and php-fpm, with $env and $ini for PHP."""
     environment = {"MCP_STATE_MODE": mode, "MCP_STATE_BLOBS": "{data}/blobs"} | env
     extension = extension if mode == "mcp-state" else None
-    with PhpFpm(APP, workers=WORKERS, extension=extension, env=environment) as php, Nginx(php) as nginx:
+    with PhpFpm(APP, workers=WORKERS, extension=extension, env=environment, ini=ini) as php, Nginx(php) as nginx:
         yield Site(php, nginx)
 
 

@@ -21,10 +21,11 @@ READY = "ready to handle connections"
 
 class StreamableHttp(unittest.IsolatedAsyncioTestCase):
     env: dict[str, str] = {}
+    ini: dict[str, object] = {}
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.site = for_class(cls, site(**cls.env))
+        cls.site = for_class(cls, site(ini=cls.ini, **cls.env))
 
     async def asyncSetUp(self) -> None:
         asyncio.get_running_loop().set_debug(False)
@@ -254,6 +255,20 @@ class Questions(StreamableHttp):
         ask = self.ask(timeout=0.3)
         text, is_error = tool_text((await ask.reply()).response(ask.id))
         self.assertEqual(("No answer within 300 ms.", True), (text, is_error))
+
+
+class OutputBuffering(StreamableHttp):
+    """With the php.ini of a distribution."""
+
+    ini = {"output_buffering": 4096, "zlib.output_compression": 1}
+
+    async def test_a_question_is_not_held_back(self) -> None:
+        self.client.add_headers({"Accept-Encoding": "gzip"})
+        ask = Ask(self.client, Options(self.site.url, ask_timeout=30, question_timeout=20))
+        tally = Tally()
+        await ask.answer()
+        await ask.count(tally)
+        self.assertEqual(1, tally.right, tally.remarks)
 
 
 class DuplicateIds(StreamableHttp):

@@ -170,7 +170,7 @@ class McpClient:
             await asyncio.wait_for(self._exchange(message, call, reply), self.timeout if timeout is None else timeout)
         except asyncio.TimeoutError:
             reply.timed_out = True
-        except (HttpError, json.JSONDecodeError) as error:
+        except (HttpError, ValueError) as error:
             reply.broken = str(error)
         reply.finished = time.perf_counter()
         reply.seconds = reply.finished - started
@@ -182,11 +182,13 @@ class McpClient:
         assert response is not None
         try:
             reply.status, reply.headers = response.status, response.headers
-            if response.headers.get("content-type", "").startswith("text/event-stream"):
+            content_type = response.headers.get("content-type", "")
+            if content_type.startswith("text/event-stream"):
                 async for data in response.events():
                     self._receive(json.loads(data), call, reply)
             else:
-                content = await response.json()
+                body = await response.body()
+                content = json.loads(body) if body and content_type.startswith("application/json") else None
                 reply.is_array = isinstance(content, list)
                 for part in content if isinstance(content, list) else [content] if isinstance(content, dict) else []:
                     self._receive(part, call, reply)

@@ -7,7 +7,6 @@ a request that fails is the caller's to judge.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -59,11 +58,6 @@ class Response:
     async def body(self) -> bytes:
         """The whole body."""
         return b"".join([chunk async for chunk in self.chunks()])
-
-    async def json(self) -> object:
-        """The body decoded, None when it is empty."""
-        body = await self.body()
-        return json.loads(body) if body else None
 
     async def events(self) -> AsyncIterator[str]:
         """The data of each server-sent event, as they come; comments are skipped."""

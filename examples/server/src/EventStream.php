@@ -56,6 +56,7 @@ final class EventStream
     {
         $this->started = true;
         ignore_user_abort(true);
+        ini_set('zlib.output_compression', '0');
         while (ob_get_level() > 0) {
             ob_end_flush();
         }

@@ -275,7 +275,6 @@ final class HttpServer
         http_response_code($status);
         if ($json !== null) {
             header('Content-Type: application/json');
-            header('Content-Length: ' . strlen($json));
             echo $json;
         }
     }

@@ -92,6 +92,7 @@ class Messages(StreamableHttp):
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
             {"jsonrpc": "2.0", "id": 5, "result": {}},
             {"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": "no"}},
+            {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "what?"}},
         ):
             status, _, reply = await self.post(message, Mcp_Session_Id=self.client.session_id)
             self.assertEqual((202, None), (status, reply))

@@ -57,7 +57,9 @@ final class Post
             !is_array($message) || !is_array($message['params'] ?? []) => self::refuse(),
             is_string($message['method'] ?? null) && $hasId => 'request',
             is_string($message['method'] ?? null) && !array_key_exists('id', $message) => 'notification',
-            $hasId && (isset($message['error']) || array_key_exists('result', $message)) => 'response',
+            // An error may be about a message whose id the client could not tell.
+            isset($message['error']) && array_key_exists('id', $message) => 'response',
+            $hasId && array_key_exists('result', $message) => 'response',
             default => self::refuse(),
         };
     }

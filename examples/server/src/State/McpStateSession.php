@@ -71,6 +71,8 @@ final class McpStateSession implements SessionState
 
     public function finish(int|string $id): bool
     {
+        $this->serving = array_values(array_filter($this->serving, static fn ($other) => $other !== $id));
+
         return $this->owned(static fn (Owner $owner) => $owner->finishRequest($id)) === true;
     }
 

@@ -313,6 +313,11 @@ impl Engine {
         Ok(self.store.records(after, max)?.into_iter().map(|(_, record)| record.stats(now)).collect())
     }
 
+    /// What in the store contradicts itself: nothing, whatever was killed when (G8). Reads everything, in one snapshot.
+    pub fn contradictions(&self) -> Result<Vec<String>, Error> {
+        Ok(self.store.contradictions()?)
+    }
+
     /// Lets the session go that has been idle for the longest, first those that never made a second request. Whether one went.
     fn make_room(&self) -> Result<bool, Error> {
         if self.settings.on_full == OnFull::Reject {

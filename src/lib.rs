@@ -26,6 +26,7 @@ mod clock;
 mod dsn;
 mod engine;
 mod error;
+mod fault;
 mod fork;
 mod ids;
 mod process;

@@ -1,6 +1,8 @@
 //! The contract of a store: what every operation does, unchanged on every kind of store. Named after the guarantees of
 //! docs/design.md, section 3.
 
+#![allow(missing_docs)]
+
 mod common;
 
 use std::time::Duration;
@@ -552,7 +554,7 @@ contract! {
         let mut more = vec![];
         let refused = loop {
             let extra = store.session();
-            let mut fill = || -> Result<(), Error> { loop { extra.enqueue_broadcast(&body, "")?; } };
+            let fill = || -> Result<(), Error> { loop { extra.enqueue_broadcast(&body, "")?; } };
             let refused = fill().unwrap_err();
             more.push(extra);
             if refused.kind() == ErrorKind::StoreFull {

@@ -202,16 +202,17 @@ impl Transition<'_> {
     pub(super) fn follow_in_index(&mut self) {
         let record = self.record();
         let behind = record.expires().saturating_sub(record.indexed.at) > record.ttl / 2;
-        if behind || record.indexed.settled != is_settled(record) {
+        let ahead = record.owners.is_empty() && record.indexed.at > record.expires();
+        if behind || ahead || record.indexed.settled != is_settled(record) {
             self.move_in_index();
         }
     }
 
-    /// Puts the session where the index should have it: at its expiry or, while an owner outlives that, when to look again.
+    /// Puts the session where the index should have it: at its expiry or, while it has owners, when to look again.
     fn move_in_index(&mut self) {
         let now = self.now();
         let record = self.record();
-        let at = if now < record.expires() { record.expires() } else { now + record.ttl };
+        let at = if record.owners.is_empty() { record.expires() } else { now + record.ttl };
         let place = IndexKey { settled: is_settled(record), at };
         let old = record.indexed;
         if place != old {

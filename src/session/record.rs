@@ -11,7 +11,7 @@ use super::pending::LateReason;
 use crate::clock::Millis;
 use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::process::Process;
-use crate::session::OwnerKind;
+use crate::session::{OwnerKind, Payload};
 
 /// The version of the encoding that is written.
 const VERSION: u8 = 1;
@@ -181,6 +181,24 @@ impl Record {
             *time = shift(*time);
         }
         self
+    }
+
+    /// The payloads the record says are there, attributes excepted.
+    pub(crate) fn payloads(&self) -> Vec<Payload> {
+        let held = |owner: u32, sequence: u64| {
+            self.broadcasts.iter().any(|broadcast| broadcast.holder == Some((owner, sequence)))
+        };
+        let queued = self.owners.iter().flat_map(|owner| {
+            (owner.head..owner.tail).map(|sequence| Payload::Outgoing { owner: owner.number, sequence })
+        });
+        let queued = queued.filter(|payload| match payload {
+            Payload::Outgoing { owner, sequence } => !held(*owner, *sequence),
+            _ => true,
+        });
+        let broadcasts = self.broadcasts.iter().map(|broadcast| Payload::Broadcast(broadcast.number));
+        let answered = self.pending.iter().filter(|pending| matches!(pending.state, PendingState::Answered { .. }));
+        let responses = answered.map(|pending| Payload::Response(pending.id));
+        queued.chain(broadcasts).chain(responses).collect()
     }
 
     /// Where the index of expiry has the session.

@@ -1,1 +1,118 @@
+//! What can be said of the state machine without a store; what its operations do is tests/contract.rs.
 
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::error::StoreError;
+use crate::ids::{OwnerToken, SessionId};
+use crate::process::{Liveness, Process};
+use crate::settings::Settings;
+
+/// Payloads in a map: all a transition needs of the world.
+#[derive(Default)]
+struct Payloads(BTreeMap<Payload, Vec<u8>>);
+
+impl Values for Payloads {
+    fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn attributes(&self, _: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+fn created() -> Record {
+    let new =
+        NewRecord { id: SessionId::new("s").unwrap(), incarnation: 7, first_request: 100, ttl: 1000, principal: None };
+    let (record, _) =
+        run(None, 0, &[], |transition| transition.create(&new, StoreView::default()).map(|_| ())).unwrap();
+    record.unwrap()
+}
+
+fn run(
+    record: Option<Record>,
+    now: u64,
+    census: &[(Process, Liveness)],
+    operation: impl FnOnce(&mut Transition<'_>) -> Step<()>,
+) -> Step<(Option<Record>, Effects)> {
+    let (payloads, settings) = (Payloads::default(), Settings::default());
+    let mut known = Census::default();
+    for &(process, liveness) in census {
+        known.note(process, liveness);
+    }
+    let mut transition = Transition::new(record, &payloads, Context { now, settings: &settings, census: &known });
+    operation(&mut transition)?;
+    Ok(transition.finish())
+}
+
+#[test]
+fn a_record_reads_back_as_it_was_written() {
+    let process = Process { pid: 1, started: 2, namespace: 3 };
+    let token = OwnerToken([9; 16]);
+    let (record, _) = run(Some(created()), 5, &[(process, Liveness::Alive)], |transition| {
+        transition.attach(token, OwnerKind::Stream, 10, process)?;
+        transition.register_pending(&token, -3, 50, "m")?;
+        transition.enqueue_broadcast("1", "")?;
+        transition.begin_request(&token, &"x".into(), DuplicatePolicy::Isolate)?;
+        transition.deliver_response(-3, "1")?;
+        transition.deliver_response(4, "1").map(|_| ())
+    })
+    .unwrap();
+    let record = record.unwrap();
+    assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+}
+
+#[test]
+fn a_record_of_another_version_or_of_garbage_is_refused() {
+    let mut bytes = created().encode();
+    for cut in 0..bytes.len() {
+        assert!(Record::decode(&bytes[..cut]).is_err());
+    }
+    bytes[0] = 99;
+    assert!(matches!(Record::decode(&bytes), Err(UndecodableRecord::Version { found: 99 })));
+}
+
+#[test]
+fn an_operation_that_depends_on_a_process_asks_before_it_changes_anything() {
+    let process = Process { pid: 1, started: 2, namespace: 3 };
+    let token = OwnerToken([9; 16]);
+    let (record, _) = run(Some(created()), 5, &[], |transition| {
+        transition.attach(token, OwnerKind::Stream, 10, process)?;
+        transition.register_pending(&token, 1, 50, "").map(|_| ())
+    })
+    .unwrap();
+    let answer = |census: &[_]| {
+        let mut delivery = None;
+        run(record.clone(), 6, census, |transition| {
+            delivery = Some(transition.deliver_response(1, "1")?);
+            Ok(())
+        })
+        .map(|_| delivery.unwrap())
+    };
+    match answer(&[]) {
+        Err(Refusal::Unsure(processes)) => assert_eq!(processes, [process]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(answer(&[(process, Liveness::Dead)]).unwrap(), Delivery::Late(LateReason::Abandoned));
+    assert_eq!(answer(&[(process, Liveness::Alive)]).unwrap(), Delivery::Delivered);
+    assert_eq!(answer(&[(process, Liveness::Unknown)]).unwrap(), Delivery::Delivered);
+}
+
+#[test]
+fn where_processes_cannot_be_seen_the_lease_is_the_only_sign_of_life() {
+    let process = Process::default();
+    let (record, _) = run(Some(created()), 5, &[], |transition| {
+        transition.attach(OwnerToken([9; 16]), OwnerKind::Stream, 10, process)
+    })
+    .unwrap();
+    for (now, released) in [(14, 0), (15, 1)] {
+        let mut count = 0;
+        let release = |transition: &mut Transition<'_>| {
+            count = transition.release_dead_owners()?;
+            Ok(())
+        };
+        run(record.clone(), now, &[(process, Liveness::Unknown)], release).unwrap();
+        assert_eq!(count, released, "at {now}");
+    }
+}

@@ -8,10 +8,11 @@ use super::rows::{
     delete_value, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_value,
     read_index_key, record_key, session_of_record_key, session_prefix,
 };
-use super::{Access, BusEntries, Operation, Store, Usage, bus, once};
+use super::{Access, BusEntries, Operation, Store, Usage, audit, bus, once};
 use crate::bell::{Bell, Counter, Ring};
 use crate::clock::{Clock, Millis};
 use crate::error::{Error, StoreError};
+use crate::fault;
 use crate::ids::Digest;
 use crate::session::{
     Census, Context, Count, Effects, IndexKey, LateReason, Population, Record, RecordChange, Refusal, Step, StoreView,
@@ -158,6 +159,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
         }
         let effects =
             self.write(session, access, census, operation).inspect_err(|refusal| self.count_refusal(refusal))?;
+        fault::point("before-wake");
         self.follow_up(session, &effects);
         Ok(())
     }
@@ -261,6 +263,10 @@ impl<K: KeyValue> Store for LocalStore<K> {
         self.rows.maintain()
     }
 
+    fn contradictions(&self) -> Result<Vec<String>, StoreError> {
+        read(&self.rows, audit::contradictions)
+    }
+
     fn describe(&self) -> Vec<(&'static str, String)> {
         self.rows.describe()
     }
@@ -280,7 +286,7 @@ fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, St
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
     Record::decode(bytes)
         .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
 }
@@ -298,6 +304,7 @@ fn carry_out(
         put_value(rows, &record_key(session), &record.encode())?;
     }
     for (payload, value) in &effects.payloads {
+        fault::point("between-rows");
         let key = payload_key(session, payload);
         match value {
             Some(value) => put_value(rows, &key, value)?,

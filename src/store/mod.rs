@@ -3,6 +3,7 @@
 //! [`Store`] is what the engine needs of a store. Stores that keep ordered rows on this machine ([`memory`], [`lmdb`]) only
 //! implement [`rows::KeyValue`]; [`local`] makes a store of that.
 
+mod audit;
 mod bus;
 mod lmdb;
 mod local;
@@ -86,6 +87,9 @@ pub(crate) trait Store: Send + Sync {
 
     /// Releases what dead processes hold of the store itself.
     fn maintain(&self) -> Result<(), StoreError>;
+
+    /// What in the store contradicts itself: nothing, whatever was killed when (G8). Reads everything.
+    fn contradictions(&self) -> Result<Vec<String>, StoreError>;
 
     /// What `doctor` shows of the place.
     fn describe(&self) -> Vec<(&'static str, String)>;

@@ -166,6 +166,12 @@ pub(super) fn principal_key(principal: Digest) -> Vec<u8> {
     key
 }
 
+/// The part of a row's key behind its session, and the session; nothing when the row is no session's.
+pub(super) fn split_session_key(key: &[u8]) -> Option<(Digest, &[u8])> {
+    let (session, rest) = key.strip_prefix(&[SESSIONS])?.split_first_chunk()?;
+    Some((Digest(*session), rest))
+}
+
 fn chunk_key(key: &[u8], chunk: usize) -> Cow<'_, [u8]> {
     if chunk == 0 {
         return Cow::Borrowed(key);

@@ -1,5 +1,5 @@
 //! What the engine's tests share.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::sync::Arc;
 
@@ -51,6 +51,15 @@ impl Fixture {
 
     pub fn named(&self, id: &str) -> Option<Session> {
         self.engine.create_session(NewSession { id: Some(id.into()), ..NewSession::default() }).unwrap()
+    }
+}
+
+impl Drop for Fixture {
+    /// Whatever a test did, the store agrees with itself afterwards (G8).
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.engine.contradictions().unwrap(), Vec::<String>::new());
+        }
     }
 }
 

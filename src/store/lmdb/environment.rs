@@ -148,6 +148,7 @@ impl<'e> Transaction<'e> {
 
     /// Makes the changes last, all at once.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
+        crate::fault::point("before-commit");
         let txn = std::mem::replace(&mut self.txn, ptr::null_mut());
         // SAFETY: the transaction is live and is not used again, whatever the outcome.
         let result = unsafe { ffi::mdb_txn_commit(txn) };

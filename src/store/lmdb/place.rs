@@ -88,10 +88,8 @@ impl Directory {
         }
         let strangers = if self.group.is_some() { 0o002 } else { 0o022 };
         if mode & strangers != 0 {
-            return refuse(format!(
-                "others may write to it (mode {mode:o}); chmod it to {:o}",
-                mode & !strangers & !0o007
-            ));
+            let right = if self.group.is_some() { "2770" } else { "700" };
+            return refuse(format!("others may write to it (mode {mode:o}); chmod it to {right}"));
         }
         Ok(())
     }

@@ -1,0 +1,28 @@
+//! Places where a test can have the process killed. In a release build there are none.
+
+/// Ends the process as `kill -9` does when the environment variable `MCP_STATE_FAULT` is `name:N` and this is the N-th visit.
+#[inline]
+pub(crate) fn point(name: &str) {
+    if cfg!(debug_assertions) {
+        check(name);
+    }
+}
+
+fn check(name: &str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static VISITS: AtomicU64 = AtomicU64::new(0);
+    let wanted = WANTED.get_or_init(|| {
+        let (name, visit) =
+            std::env::var("MCP_STATE_FAULT").ok()?.split_once(':').map(|(n, v)| (n.to_owned(), v.parse()))?;
+        Some((name, visit.ok()?))
+    });
+    if let Some((wanted, visit)) = wanted
+        && wanted == name
+        && VISITS.fetch_add(1, Ordering::SeqCst) + 1 == *visit
+    {
+        // SAFETY: a signal to this very process; nothing of Rust is unwound.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+}

@@ -1,0 +1,810 @@
+//! The guarantees between processes: real ones, killed for real.
+//!
+//! Each test starts this program again in the role of a worker (see [`roles`]) and talks with it by lines. Tests that mount
+//! file systems or make pid namespaces need root, and say so when they cannot run.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{dsn_in, shared_memory, texts};
+use libtest_mimic::{Arguments, Failed, Trial};
+use mcp_state::{
+    Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, Interest, LateReason, NewSession, OwnerKind, Session,
+    WaitedFor,
+};
+use tempfile::TempDir;
+
+const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create"}"#;
+
+type Result<T = ()> = std::result::Result<T, Failed>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|first| first == "--role") {
+        roles::play(&arguments[2..]);
+        return ExitCode::SUCCESS;
+    }
+    type Test = fn() -> Result;
+    let tests: Vec<(&str, Test)> = vec![
+        ("g9_an_answer_in_one_process_wakes_the_waiter_in_another", g9_an_answer_wakes),
+        ("g9_destroy_wakes_every_owner_of_the_session", g9_destroy_wakes),
+        ("g9_a_writer_killed_between_commit_and_wake_delays_by_a_slice_at_most", g9_killed_before_wake),
+        ("g8_a_process_killed_at_any_step_leaves_all_or_nothing", g8_killed_at_every_step),
+        ("g8_two_hundred_kills_under_load_leave_nothing_half_done", g8_two_hundred_kills),
+        ("g1_eight_processes_lose_no_update", g1_no_lost_update),
+        ("j_an_answer_to_a_killed_process_is_late_at_once", j_killed_asker),
+        ("g6_a_killed_processs_request_blocks_no_other_with_its_id", g6_killed_holder),
+        ("g11_a_dead_process_is_released_once_its_lease_has_run_out", g11_dead_process),
+        ("a_child_of_a_fork_opens_the_store_anew", fork_after_use),
+        ("g10_a_full_file_system_is_an_error_and_can_be_emptied", full_file_system),
+        ("g10_opening_on_a_full_file_system_is_an_error_and_no_sigbus", full_at_open),
+        ("a_deleted_store_is_opened_anew_at_the_next_request", deleted_store),
+        ("a_reset_moves_every_process_to_an_empty_store", reset_store),
+        ("a_store_that_cannot_be_used_safely_is_refused", unsafe_places),
+        ("a_damaged_file_is_an_error_or_a_fresh_start", damaged_files),
+        ("a_store_of_a_newer_library_is_refused", newer_store),
+        ("a_store_of_another_boot_starts_afresh_or_keeps_its_sessions", another_boot),
+        ("a_store_held_by_another_pid_namespace_is_refused_and_taken_over_when_it_is_gone", another_namespace),
+        ("two_stores_of_one_name_for_two_users_are_two_stores", two_users),
+    ];
+    let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+// --- G9: no lost wake-up ---
+
+fn g9_an_answer_wakes() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    for _ in 0..50 {
+        let mut asker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+        let id: i64 = asker.line("id").parse()?;
+        assert_eq!(session.deliver_response(id, "\"yes\"")?, Delivery::Delivered);
+        assert_eq!(asker.line("answer"), "\"yes\"");
+        assert!(asker.finish().success());
+    }
+    Ok(())
+}
+
+fn g9_destroy_wakes() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    let mut askers: Vec<_> = (0..3).map(|_| Worker::start(&["ask", &store.dsn, "s", "60000"])).collect();
+    for asker in &mut askers {
+        asker.line("id");
+    }
+    session.destroy()?;
+    for mut asker in askers {
+        assert_eq!(asker.line("destroyed"), "");
+        assert!(asker.finish().success());
+    }
+    Ok(())
+}
+
+fn g9_killed_before_wake() -> Result {
+    let store = Store::new();
+    store.session("s");
+    let mut asker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+    let id = asker.line("id");
+    let answer = Worker::start_with(&["answer", &store.dsn, "s", &id], &[("MCP_STATE_FAULT", "before-wake:1")]);
+    assert!(!answer.finish().success(), "it was killed");
+    assert_eq!(asker.line("answer"), "\"yes\"");
+    Ok(())
+}
+
+// --- G8: all or nothing ---
+
+fn g8_killed_at_every_step() -> Result {
+    for point in ["between-rows", "before-commit", "before-wake"] {
+        for visit in 1.. {
+            let store = Store::new();
+            let session = store.session("s");
+            let fault = format!("{point}:{visit}");
+            let worker = Worker::start_with(&["round", &store.dsn, "s"], &[("MCP_STATE_FAULT", &fault)]);
+            let killed = !worker.finish().success();
+            assert_eq!(store.engine.contradictions()?, Vec::<String>::new(), "{fault}");
+            let owner = session.attach(OwnerKind::Stream, None)?;
+            roles::round(&session, &owner).map_err(|error| format!("after {fault}: {error}"))?;
+            if !killed {
+                assert!(visit > 5, "the round visits {point} more than {visit} times");
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn g8_two_hundred_kills() -> Result {
+    const WRITERS: usize = 6;
+    let store = Store::new();
+    let sessions = ["a", "b"].map(|id| store.session(id));
+    let start = |number: usize| {
+        // Every other writer dies between commit and wake of its own accord, at another moment each time.
+        let fault = format!("before-wake:{}", 20 + number * 7);
+        let faults: &[(&str, &str)] = if number.is_multiple_of(4) { &[("MCP_STATE_FAULT", &fault)] } else { &[] };
+        let id = if number.is_multiple_of(2) { "a" } else { "b" };
+        let mut worker = Worker::start_with(&["rounds", &store.dsn, id], faults);
+        worker.line("started");
+        worker
+    };
+    let mut writers: Vec<Worker> = (0..WRITERS).map(start).collect();
+    let mut random = 0x2545_f491_4f6c_dd17_u64;
+    let owner = sessions[0].attach(OwnerKind::Stream, None)?;
+    for kill in 0..200 {
+        // A survivor that is blocked would block this round, too.
+        for _ in 0..1 + random % 3 {
+            roles::round(&sessions[0], &owner)?;
+        }
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        std::thread::sleep(Duration::from_micros(random % 3000));
+        let victim = (random >> 32) as usize % WRITERS;
+        let mut killed = std::mem::replace(&mut writers[victim], start(WRITERS + kill));
+        killed.kill();
+        assert!(killed.complaint().is_none(), "{:?}", killed.complaint());
+    }
+    for mut writer in writers {
+        writer.kill();
+        assert!(writer.complaint().is_none());
+    }
+    assert_eq!(store.engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+fn g1_no_lost_update() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    let workers: Vec<_> =
+        (0..8).map(|number| Worker::start(&["update", &store.dsn, "s", &number.to_string()])).collect();
+    for worker in workers {
+        assert!(worker.finish().success());
+    }
+    for number in 0..8 {
+        assert_eq!(session.attributes().get(&format!("own.{number}"))?.as_deref(), Some("99"));
+    }
+    assert_eq!(session.attributes().get("shared")?.as_deref(), Some("800"));
+    assert_eq!(session.stats()?.owners, 0);
+    Ok(())
+}
+
+// --- G11 and scenario J: what dead processes leave ---
+
+fn j_killed_asker() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    let mut asker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+    let id: i64 = asker.line("id").parse()?;
+    asker.kill();
+    assert_eq!(session.deliver_response(id, "\"yes\"")?, Delivery::Late(LateReason::Abandoned));
+    let mut again = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+    let second: i64 = again.line("id").parse()?;
+    assert_eq!(session.deliver_response(id, "\"old\"")?, Delivery::Late(LateReason::Abandoned));
+    assert_eq!(session.deliver_response(second, "\"new\"")?, Delivery::Delivered);
+    assert_eq!(again.line("answer"), "\"new\"");
+    Ok(())
+}
+
+fn g6_killed_holder() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    let mut holder = Worker::start(&["hold", &store.dsn, "s"]);
+    holder.line("holding");
+    let owner = session.attach(OwnerKind::Reply, None)?;
+    assert!(!session.begin_request(&owner, &1.into(), DuplicatePolicy::Reject)?);
+    holder.kill();
+    assert!(session.begin_request(&owner, &1.into(), DuplicatePolicy::Reject)?);
+    Ok(())
+}
+
+fn g11_dead_process() -> Result {
+    let store = Store::with("lease_ms=50");
+    let session = store.session("s");
+    let mut dead = Worker::start(&["hold", &store.dsn, "s"]);
+    dead.line("holding");
+    let mut silent = Worker::start(&["hold", &store.dsn, "s"]);
+    silent.line("holding");
+    dead.kill();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while session.stats()?.owners != 1 {
+        assert!(Instant::now() < deadline, "the dead owner is never released");
+        let visitor = session.attach(OwnerKind::Reply, None)?;
+        session.detach(&visitor)?;
+    }
+    assert_eq!(session.stats()?.in_flight, 1, "the silent one lives");
+    Ok(())
+}
+
+fn fork_after_use() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    assert!(Worker::start(&["fork", &store.dsn, "s"]).finish().success());
+    assert_eq!(session.attributes().get("forked")?.as_deref(), Some("\"parent\""));
+    assert_eq!(session.attributes().get("child")?.as_deref(), Some("1"));
+    Ok(())
+}
+
+// --- G10: full file systems ---
+
+fn full_file_system() -> Result {
+    let Some(mount) = Mount::tmpfs("1M") else { return cannot_mount() };
+    let dsn = format!("file://{}/store?durability=none&max_session_bytes=64M", mount.path().display());
+    let engine = Engine::open(&dsn)?;
+    let session = engine.create_session(NewSession::default())?.ok_or("a random id is free")?;
+    let stream = session.attach(OwnerKind::Stream, None)?;
+    let waiting = session.send_request(&stream, REQUEST, "", 60_000)?;
+    session.deliver_response(waiting, "\"kept\"")?;
+    session.attributes().set("kept", "1")?;
+    // Somebody else takes what is left of the file system, to the last byte.
+    fill(&mount.path().join("other"))?;
+    let body = format!("\"{}\"", "x".repeat(20_000));
+    let mut queued = 0;
+    let refused = loop {
+        match session.enqueue_outgoing(&stream, &body, "") {
+            Ok(_) => queued += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::StoreFull, "{refused}");
+    for _ in 0..50 {
+        assert_eq!(session.enqueue_outgoing(&stream, &body, "").unwrap_err().kind(), ErrorKind::StoreFull);
+    }
+    // Nothing of before is lost, and what frees space works.
+    assert_eq!(session.attributes().get("kept")?.as_deref(), Some("1"));
+    assert_eq!(session.claim(&stream, waiting)?, Claim::Answered("\"kept\"".into()));
+    assert_eq!(texts(session.take_outgoing(&stream, 1)?).len(), 1);
+    let peeked = session.peek_outgoing(&stream, 100)?;
+    assert_eq!(peeked.len(), queued);
+    if let Some(last) = peeked.last() {
+        assert_eq!(session.acknowledge(&stream, last.sequence)?, queued as u64);
+    }
+    session.detach(&stream)?;
+    assert!(session.destroy()?);
+    engine.collect(100)?;
+    assert_eq!(engine.stats()?.sessions, 0);
+    // And then everything works again.
+    std::fs::remove_file(mount.path().join("other"))?;
+    let session = engine.create_session(NewSession::default())?.ok_or("a random id is free")?;
+    let stream = session.attach(OwnerKind::Stream, None)?;
+    roles::round(&session, &stream)?;
+    session.enqueue_outgoing(&stream, &body, "")?;
+    assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+fn full_at_open() -> Result {
+    let Some(mount) = Mount::tmpfs("1M") else { return cannot_mount() };
+    fill(&mount.path().join("other"))?;
+    let dsn = format!("file://{}/store?durability=none", mount.path().display());
+    let mut worker = Worker::start(&["open", &dsn]);
+    assert_eq!(worker.line("refused"), format!("{:?}", ErrorKind::StoreFull));
+    assert!(worker.finish().success(), "it was not killed by SIGBUS");
+    std::fs::remove_file(mount.path().join("other"))?;
+    let mut worker = Worker::start(&["open", &dsn]);
+    assert_eq!(worker.line("open"), "");
+    Ok(())
+}
+
+// --- The place and its files ---
+
+fn deleted_store() -> Result {
+    let store = Store::new();
+    let session = store.session("s");
+    let mut worker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+    worker.line("id");
+    std::fs::remove_dir_all(store.path())?;
+    // The waiter looks at its next slice, and says that its session is gone.
+    assert_eq!(worker.line("destroyed"), "");
+    store.engine.refresh()?;
+    assert!(store.engine.open_session("s", None)?.is_none());
+    assert!(!session.touch()?);
+    store.session("s");
+    assert!(store.path().join("stamp").exists());
+    Ok(())
+}
+
+fn reset_store() -> Result {
+    let store = Store::new();
+    store.session("s");
+    let mut worker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
+    worker.line("id");
+    Engine::reset(&store.dsn)?;
+    assert_eq!(worker.line("destroyed"), "");
+    store.engine.refresh()?;
+    assert!(store.engine.open_session("s", None)?.is_none());
+    store.session("s");
+    let mut worker = Worker::start(&["open", &store.dsn]);
+    assert_eq!(worker.line("open"), "");
+    assert_eq!(store.engine.stats()?.sessions, 1);
+    Ok(())
+}
+
+fn unsafe_places() -> Result {
+    let directory = tempfile::tempdir_in(shared_memory())?;
+    let base = directory.path().canonicalize()?;
+    let refusal = |path: &Path| match Engine::open(&format!("file://{}", path.display())) {
+        Err(Error::Store(error)) => error.to_string(),
+        other => panic!("{} was not refused: {:?}", path.display(), other.map(|_| ())),
+    };
+    let real = base.join("real");
+    std::fs::create_dir(&real)?;
+    std::os::unix::fs::symlink(&real, base.join("link"))?;
+    assert!(refusal(&base.join("link")).contains("symlink"));
+    assert!(refusal(&base.join("link/store")).contains("symlink"));
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o777))?;
+    let message = refusal(&real);
+    assert!(message.contains("777") && message.contains("700"), "{message}");
+    std::fs::write(base.join("file"), "")?;
+    assert!(refusal(&base.join("file")).contains("not a directory"));
+    assert!(refusal(&base.join("missing/store")).contains("create the directory"));
+    if is_root() {
+        std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o755))?;
+        std::os::unix::fs::chown(&real, Some(4242), None)?;
+        assert!(refusal(&real).contains("belongs to user 4242"));
+    }
+    let squatted = base.join("squatted");
+    std::fs::create_dir(&squatted)?;
+    std::os::unix::fs::symlink("/etc/hostname", squatted.join("guard"))?;
+    assert!(refusal(&squatted).contains("guard"));
+    Ok(())
+}
+
+fn damaged_files() -> Result {
+    // A stamp that nobody can read, and nobody there: a fresh start.
+    let store = Damaged::new();
+    std::fs::write(store.path.join("stamp"), "garbage")?;
+    assert_eq!(store.sessions()?, 0);
+    // The data file is cut, or is something else: an error that says so, and a reset mends it.
+    let cut: fn(&Path) -> std::io::Result<()> =
+        |data| std::fs::OpenOptions::new().write(true).open(data)?.set_len(12_288);
+    let garbage: fn(&Path) -> std::io::Result<()> = |data| std::fs::write(data, vec![0x5a; 65_536]);
+    let stub: fn(&Path) -> std::io::Result<()> = |data| std::fs::write(data, "x");
+    for damage in [cut, garbage, stub] {
+        let store = Damaged::new();
+        damage(&store.path.join("1/data.mdb"))?;
+        let mut worker = Worker::start(&["open", &store.dsn]);
+        assert_eq!(worker.line("refused"), format!("{:?}", ErrorKind::StoreCorrupt));
+        assert!(worker.finish().success());
+        Engine::reset(&store.dsn)?;
+        assert_eq!(store.sessions()?, 0);
+    }
+    // Lock file and bell hold nothing that lasts.
+    for name in ["1/lock.mdb", "1/bell", "1/ballast", "guard", "init"] {
+        let store = Damaged::new();
+        std::fs::remove_file(store.path.join(name))?;
+        assert_eq!(store.sessions()?, 1, "without {name}");
+    }
+    Ok(())
+}
+
+fn newer_store() -> Result {
+    let store = Damaged::new();
+    for (field, message) in [("format", "format 99"), ("stamp", "stamp version 99")] {
+        let before = store.stamp();
+        store.set_stamp(field, 99.into());
+        let error = Engine::open(&store.dsn).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreIncompatible);
+        assert!(error.to_string().contains(message), "{error}");
+        std::fs::write(store.path.join("stamp"), before)?;
+    }
+    // Another C library is refused while somebody uses the store, and takes it over afterwards.
+    let mut holder = Worker::start(&["hold", &store.dsn, "s"]);
+    holder.line("holding");
+    store.set_stamp("c_library", "another".into());
+    let error = Engine::open(&store.dsn).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("C library another"), "{error}");
+    holder.kill();
+    holder.finish();
+    assert_eq!(store.sessions()?, 1);
+    Ok(())
+}
+
+fn another_boot() -> Result {
+    for (durability, sessions) in [("none", 0), ("sync", 1)] {
+        let store = Damaged::with(&format!("durability={durability}&ttl_ms=3600000"));
+        store.set_stamp("boot", "another".into());
+        assert_eq!(store.sessions()?, sessions, "durability={durability}");
+    }
+    // Times go by the wall clock: a session that has expired meanwhile is gone, one that has not is there without owners.
+    for (hours, there) in [(0, true), (2, false)] {
+        let store = Damaged::with("durability=sync&ttl_ms=3600000");
+        let wall_offset = store.field("wall_offset").as_u64().ok_or("a number")?;
+        store.set_stamp("boot", "another".into());
+        store.set_stamp("wall_offset", (wall_offset - hours * 3_600_000).into());
+        let mut worker = Worker::start(&["look", &store.dsn, "s"]);
+        let expected = if there { "owners=0 pending=0" } else { "gone" };
+        assert_eq!(worker.line("found"), expected, "after {hours} hours");
+    }
+    Ok(())
+}
+
+fn another_namespace() -> Result {
+    if !is_root() {
+        return Err("this test makes a pid namespace, which needs root".into());
+    }
+    let store = Damaged::new();
+    let mut container = Worker::in_namespace(&["hold", &store.dsn, "s"]);
+    container.line("holding");
+    let error = Engine::open(&store.dsn).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreIncompatible);
+    assert!(error.to_string().contains("another container"), "{error}");
+    container.kill();
+    container.finish();
+    let mut recreated = Worker::in_namespace(&["look", &store.dsn, "s"]);
+    assert_eq!(recreated.line("found"), "owners=0 pending=0");
+    Ok(())
+}
+
+fn two_users() -> Result {
+    if !is_root() {
+        return Err("this test becomes another user, which needs root".into());
+    }
+    let name = format!("two-users-{}", std::process::id());
+    let dsn = format!("shm://{name}");
+    let mine = Engine::open(&dsn)?;
+    mine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() })?;
+    let theirs = Worker::as_user(&["look", &dsn, "s"], 65_534);
+    let found = theirs.and_then_line("found");
+    let place = PathBuf::from(&mine.stats()?.place[0].1);
+    assert_eq!(place.metadata()?.permissions().mode() & 0o777, 0o700);
+    let _ = std::fs::remove_dir_all(&place);
+    let _ = std::fs::remove_dir_all(shared_memory().join("mcp-state-65534").join(&name));
+    assert_eq!(found, "gone");
+    Ok(())
+}
+
+// --- What the tests are made of ---
+
+/// A new store and an engine on it.
+struct Store {
+    dsn: String,
+    engine: Engine,
+    directory: TempDir,
+}
+
+impl Store {
+    fn new() -> Self {
+        Self::with("")
+    }
+
+    fn with(options: &str) -> Self {
+        let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
+        let dsn = dsn_in(&directory, options);
+        let engine = Engine::open(&dsn).expect("a new store opens");
+        Self { dsn, engine, directory }
+    }
+
+    fn session(&self, id: &str) -> Session {
+        let new = NewSession { id: Some(id.into()), ..NewSession::default() };
+        self.engine.create_session(new).expect("the store works").expect("the id is free")
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().canonicalize().expect("the directory is there").join("store")
+    }
+}
+
+/// A store that holds one session, `s`, with an owner and a pending request; no process has it open.
+struct Damaged {
+    dsn: String,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl Damaged {
+    fn new() -> Self {
+        Self::with("durability=none")
+    }
+
+    fn with(options: &str) -> Self {
+        let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
+        let path = directory.path().canonicalize().expect("the directory is there").join("store");
+        let dsn = format!("file://{}?{options}", path.display());
+        assert!(Worker::start(&["leave", &dsn, "s"]).finish().success());
+        Self { dsn, path, _directory: directory }
+    }
+
+    fn sessions(&self) -> Result<u64> {
+        let mut worker = Worker::start(&["count", &self.dsn]);
+        Ok(worker.line("sessions").parse()?)
+    }
+
+    fn stamp(&self) -> String {
+        std::fs::read_to_string(self.path.join("stamp")).expect("a stamp")
+    }
+
+    fn field(&self, field: &str) -> serde_json::Value {
+        let stamp: serde_json::Value = serde_json::from_str(&self.stamp()).expect("a stamp is JSON");
+        stamp[field].clone()
+    }
+
+    fn set_stamp(&self, field: &str, value: serde_json::Value) {
+        let mut stamp: serde_json::Value = serde_json::from_str(&self.stamp()).expect("a stamp is JSON");
+        stamp[field] = value;
+        std::fs::write(self.path.join("stamp"), stamp.to_string()).expect("the stamp can be written");
+    }
+}
+
+/// A worker process; it is killed when the test is done with it.
+struct Worker {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    _input: ChildStdin,
+}
+
+impl Worker {
+    fn start(role: &[&str]) -> Self {
+        Self::start_with(role, &[])
+    }
+
+    fn start_with(role: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.arg("--role").args(role).envs(environment.iter().copied());
+        Self::spawn(command)
+    }
+
+    fn in_namespace(role: &[&str]) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.arg(std::env::current_exe().expect("this program")).arg("--role").args(role);
+        Self::spawn(command)
+    }
+
+    fn as_user(role: &[&str], user: u32) -> Self {
+        use std::os::unix::process::CommandExt;
+        // The program may be where only root can read.
+        let copy = tempfile::Builder::new()
+            .permissions(std::fs::Permissions::from_mode(0o755))
+            .tempdir()
+            .expect("a directory");
+        let program = copy.path().join("worker");
+        std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+        let mut command = Command::new(program);
+        command.arg("--role").args(role).uid(user).gid(user).current_dir("/");
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker starts");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let input = child.stdin.take().expect("piped");
+        Self { child, output, _input: input }
+    }
+
+    /// The rest of the worker's next line, which begins with `word`.
+    fn line(&mut self, word: &str) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        let line = line.trim_end();
+        match line.strip_prefix(word) {
+            Some(rest) => rest.trim_start().to_owned(),
+            None => panic!("expected {word:?}, the worker said {line:?}"),
+        }
+    }
+
+    fn and_then_line(mut self, word: &str) -> String {
+        self.line(word)
+    }
+
+    /// What the worker said went wrong, if it did; to be asked when it has ended.
+    fn complaint(&mut self) -> Option<String> {
+        let lines = self.output.by_ref().lines().map_while(std::result::Result::ok);
+        lines.into_iter().find(|line| line.starts_with("wrong"))
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("the worker can be killed");
+        self.child.wait().expect("the worker ends");
+    }
+
+    fn finish(mut self) -> ExitStatus {
+        self.child.wait().expect("the worker ends")
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A mounted file system, unmounted at the end.
+struct Mount(TempDir);
+
+impl Mount {
+    fn tmpfs(size: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "none"]).arg(directory.path());
+        command.stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success()).then(|| Self(directory))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().canonicalize().expect("the mount is there")
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+fn cannot_mount() -> Result {
+    Err("this test mounts a small file system, which needs root".into())
+}
+
+fn is_root() -> bool {
+    // SAFETY: geteuid cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Writes a file until the file system has no byte left.
+fn fill(path: &Path) -> Result {
+    let mut file = std::fs::File::create(path)?;
+    for size in [65_536, 4_096, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+    Ok(())
+}
+
+/// What a worker process does.
+mod roles {
+    use super::*;
+    use mcp_state::OwnerToken;
+
+    pub(super) fn play(role: &[String]) {
+        let role: Vec<&str> = role.iter().map(String::as_str).collect();
+        match role[..] {
+            ["ask", dsn, id, timeout] => ask(&find(dsn, id), timeout.parse().expect("a number")),
+            ["answer", dsn, id, request] => {
+                find(dsn, id).deliver_response(request.parse().expect("an id"), "\"yes\"").expect("delivered");
+            }
+            ["round", dsn, id] => {
+                let session = find(dsn, id);
+                let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+                round(&session, &owner).expect("a round");
+                session.detach(&owner).expect("detached");
+            }
+            ["rounds", dsn, id] => rounds(&find(dsn, id)),
+            ["update", dsn, id, number] => update(&find(dsn, id), number),
+            ["hold", dsn, id] => {
+                let session = find(dsn, id);
+                let owner = session.attach(OwnerKind::Reply, None).expect("attached");
+                session.begin_request(&owner, &1.into(), DuplicatePolicy::Isolate).expect("begun");
+                say("holding", "");
+                let _ = std::io::stdin().read(&mut [0]);
+            }
+            ["leave", dsn, id] => {
+                let engine = Engine::open(dsn).expect("the store opens");
+                let new = NewSession { id: Some(id.into()), ..NewSession::default() };
+                let session = engine.create_session(new).expect("created").expect("the id is free");
+                let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+                session.send_request(&owner, REQUEST, "", 60_000).expect("sent");
+                session.attributes().set("big", &format!("\"{}\"", "x".repeat(30_000))).expect("set");
+            }
+            ["open", dsn] => match Engine::open(dsn) {
+                Ok(_) => say("open", ""),
+                Err(error) => say("refused", &format!("{:?}", error.kind())),
+            },
+            ["count", dsn] => {
+                let engine = Engine::open(dsn).expect("the store opens");
+                assert_eq!(engine.contradictions().expect("it reads"), Vec::<String>::new());
+                say("sessions", &engine.stats().expect("stats").sessions.to_string());
+            }
+            ["look", dsn, id] => {
+                match Engine::open(dsn).expect("the store opens").open_session(id, None).expect("it reads") {
+                    None => say("found", "gone"),
+                    Some(session) => {
+                        let stats = session.stats().expect("stats");
+                        say("found", &format!("owners={} pending={}", stats.owners, stats.pending));
+                    }
+                }
+            }
+            ["fork", dsn, id] => fork(&find(dsn, id)),
+            _ => panic!("no such role: {role:?}"),
+        }
+    }
+
+    fn find(dsn: &str, id: &str) -> Session {
+        Engine::open(dsn)
+            .expect("the store opens")
+            .open_session(id, None)
+            .expect("it reads")
+            .expect("the session is there")
+    }
+
+    fn say(word: &str, rest: &str) {
+        println!("{word} {rest}");
+        std::io::stdout().flush().expect("somebody listens");
+    }
+
+    fn ask(session: &Session, timeout_ms: u64) {
+        let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+        let id = session.send_request(&owner, REQUEST, "", timeout_ms).expect("sent");
+        say("id", &id.to_string());
+        let waited = session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_secs(30));
+        match waited.map(|waited| waited.outcome) {
+            Ok(WaitedFor::Ready) => match session.claim(&owner, id).expect("claimed") {
+                Claim::Answered(payload) => say("answer", &payload),
+                other => say("wrong", &format!("{other:?}")),
+            },
+            Ok(WaitedFor::Destroyed) => say("destroyed", ""),
+            other => say("wrong", &format!("{other:?}")),
+        }
+    }
+
+    /// One round: ask, take, answer, claim, and an attribute. Anything but the right value is an error.
+    pub(super) fn round(session: &Session, owner: &OwnerToken) -> std::result::Result<(), String> {
+        let words = |error: Error| error.to_string();
+        let id = session.send_request(owner, REQUEST, "", 60_000).map_err(words)?;
+        let taken = texts(session.take_outgoing(owner, 10).map_err(words)?);
+        let answer = format!("\"answer to {id}\"");
+        session.deliver_response(id, &answer).map_err(words)?;
+        let claimed = session.claim(owner, id).map_err(words)?;
+        session.attributes().set("last", &id.to_string()).map_err(words)?;
+        match (taken.as_slice(), claimed) {
+            ([message], Claim::Answered(payload)) if message.contains(&id.to_string()) && payload == answer => Ok(()),
+            other => Err(format!("round {id}: {other:?}")),
+        }
+    }
+
+    fn rounds(session: &Session) {
+        say("started", "");
+        loop {
+            let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+            for _ in 0..5 {
+                if let Err(error) = round(session, &owner) {
+                    say("wrong", &error);
+                    return;
+                }
+            }
+            session.detach(&owner).expect("detached");
+        }
+    }
+
+    fn update(session: &Session, number: &str) {
+        for step in 0..100 {
+            session.attributes().set(&format!("own.{number}"), &step.to_string()).expect("set");
+            loop {
+                let current = session.attributes().get("shared").expect("got");
+                let next: u64 = current.as_deref().map_or(0, |json| json.parse().expect("a number")) + 1;
+                let set = session.attributes().compare_and_set("shared", current.as_deref(), Some(&next.to_string()));
+                if set.expect("compared") {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn fork(session: &Session) {
+        session.attributes().set("forked", "\"before\"").expect("set");
+        // SAFETY: this process has one thread, so the child may run any code.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let seen = session.attributes().get("forked").expect("got");
+            assert!(seen.is_some());
+            session.attributes().set("child", "1").expect("set");
+            let owner = session.attach(OwnerKind::Reply, None).expect("attached");
+            round(session, &owner).expect("a round in the child");
+            session.detach(&owner).expect("detached");
+            std::process::exit(0);
+        }
+        let mut status = 0;
+        // SAFETY: the child is this process's own; `status` is writable.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "the child fails");
+        session.attributes().set("forked", "\"parent\"").expect("set");
+        let owner = session.attach(OwnerKind::Reply, None).expect("attached");
+        round(session, &owner).expect("a round in the parent");
+        session.detach(&owner).expect("detached");
+    }
+}

@@ -80,6 +80,8 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_encoding::percent_decode_str(text).decode_utf8().ok()
 }
 
+// Inlined into `parse_over` it keeps LLVM (rustc 1.95, release) in constraint elimination for more than nine minutes.
+#[inline(never)]
 fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError> {
     let number = || {
         parse_number(value)

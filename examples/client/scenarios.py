@@ -21,6 +21,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from mcpclient import HttpError, McpClient, Question, Reply
 
@@ -428,8 +429,8 @@ async def d_both(options: Options, tally: Tally) -> None:
 
 def expect_discarded(reply: Reply | None, reason: str, tally: Tally) -> None:
     """Where the server says in a header what it logged (the tests' does), it must have discarded the answer for $reason."""
-    if reply is not None and "x-test-log" in reply.headers:
-        log = reply.headers["x-test-log"]
+    log = None if reply is None else reply.headers.get("x-test-log")
+    if log is not None:
         tally.check(log.endswith(f": {reason}"), f"the answer must be discarded as {reason}, the log says: {log}")
 
 
@@ -624,6 +625,7 @@ async def j(options: Options, tally: Tally) -> None:
             return
         os.kill(pid, signal.SIGKILL)
         reply = await killed.reply()
+        await process_has_ended(pid, options.question_timeout)
         tally.check(bool(reply.broken) or reply.response(killed.id) is None, f"the killed call has no result: {reply}")
         late = await question.answer()
         tally.check(late.status == 202, f"the answer to a killed call: HTTP {late.status}")
@@ -639,6 +641,20 @@ async def worker_pid(ask: Ask) -> int | None:
     reply = ask.client.replies.get(ask.id)
     pid = reply.headers.get("x-worker-pid") if reply is not None else None
     return None if pid is None else int(pid)
+
+
+async def process_has_ended(pid: int, timeout: float) -> None:
+    """A killed process closes its connections a moment before it is dead."""
+    until = time.perf_counter() + timeout
+    while time.perf_counter() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state in "ZX":
+            return
+        await asyncio.sleep(0.001)
+    raise asyncio.TimeoutError(f"process {pid} outlived its kill")
 
 
 # L: sustained load

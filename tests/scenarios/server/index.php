@@ -3,7 +3,7 @@
 /**
  * The example server with what tests need to look inside and to make trouble:
  *
- * - the header X-Worker-Pid on every reply, X-Test-Log on replies whose serving was logged;
+ * - the headers X-Worker-Pid and X-Test-Log (what was logged before the reply, or "-") on every reply;
  * - sessions that live for as many milliseconds as the request header X-Test-Ttl-Ms says;
  * - MCP_STATE_DELAYS=SEED:MAX_US, random delays before and after every operation on the store;
  * - the tools `crash` and `stats`.
@@ -63,6 +63,7 @@ $tools->add(new Tool(
 ));
 
 header('X-Worker-Pid: ' . getmypid());
+header('X-Test-Log: -');
 if (isset($_SERVER['HTTP_X_TEST_TTL_MS'])) {
     putenv('MCP_SESSION_TTL=' . (int) $_SERVER['HTTP_X_TEST_TTL_MS'] / 1000);
 }

@@ -1,12 +1,14 @@
 //! `McpState\Native\Engine`.
+#![expect(non_snake_case, reason = "parameters have the names that PHP callers may use")]
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ext_php_rs::prelude::*;
 use mcp_state::NewSession;
 
-use crate::convert::{Array, Text, count, int, map, numbers, optional, unsigned};
+use crate::convert::{Array, Text, array, count, int, list, map, numbers, optional, unsigned};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::stores::Used;
@@ -36,12 +38,12 @@ impl Engine {
     pub(crate) fn create_session(
         &self,
         id: Option<Text<'_>>,
-        ttl_ms: Option<i64>,
+        ttlMs: Option<i64>,
         principal: Option<Text<'_>>,
     ) -> Result<Option<Session>, Failure> {
         let new = NewSession {
             id: optional(id, "session id")?.map(str::to_owned),
-            ttl_ms: ttl_ms.map(|ttl| unsigned("session ttl", ttl)).transpose()?,
+            ttl_ms: ttlMs.map(|ttl| unsigned("session ttl", ttl)).transpose()?,
             principal: optional(principal, "principal")?.map(str::to_owned),
         };
         Ok(self.store.current()?.create_session(new)?.map(|session| Session::of(Arc::new(session))))
@@ -50,6 +52,36 @@ impl Engine {
     pub(crate) fn open_session(&self, id: Text<'_>, principal: Option<Text<'_>>) -> Result<Option<Session>, Failure> {
         let (id, principal) = (id.get("session id")?, optional(principal, "principal")?);
         Ok(self.store.current()?.open_session(id, principal)?.map(|session| Session::of(Arc::new(session))))
+    }
+
+    pub(crate) fn publish(&self, topic: Text<'_>, message: Text<'_>) -> Result<i64, Failure> {
+        let (topic, message) = (topic.get("topic")?, message.get("message")?);
+        Ok(int(self.store.current()?.publish(topic, message)?))
+    }
+
+    pub(crate) fn cursor(&self, topic: Text<'_>) -> Result<i64, Failure> {
+        Ok(int(self.store.current()?.cursor(topic.get("topic")?)?))
+    }
+
+    #[php(defaults(max = 100))]
+    pub(crate) fn since(&self, topic: Text<'_>, cursor: i64, max: i64) -> Result<Array, Failure> {
+        let (topic, cursor, max) = (topic.get("topic")?, unsigned("cursor", cursor)?, count("max", max)?);
+        let entries = self.store.current()?.since(topic, cursor, max)?;
+        Ok(map! {
+            "messages" => list(entries.messages, |(number, message)| Ok(array![int(number), message]))?,
+            "cursor" => int(entries.cursor),
+            "missed" => int(entries.missed),
+        })
+    }
+
+    pub(crate) fn wait_since(&self, topic: Text<'_>, cursor: i64, waitMs: i64) -> Result<bool, Failure> {
+        let (topic, cursor) = (topic.get("topic")?, unsigned("cursor", cursor)?);
+        let wait = Duration::from_millis(unsigned("wait", waitMs)?);
+        Ok(self.store.engine().wait_since(topic, cursor, wait)?)
+    }
+
+    pub(crate) fn consume_once(&self, key: Text<'_>, ttlMs: i64) -> Result<bool, Failure> {
+        Ok(self.store.current()?.consume_once(key.get("key")?, unsigned("ttl", ttlMs)?)?)
     }
 
     #[php(defaults(limit = 100))]

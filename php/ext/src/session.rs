@@ -1,4 +1,5 @@
 //! `McpState\Native\Session`.
+#![expect(non_snake_case, reason = "parameters have the names that PHP callers may use")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,13 +102,13 @@ impl Session {
         })
     }
 
-    pub(crate) fn attach(&self, kind: i64, lease_ms: Option<i64>) -> Result<String, Failure> {
+    pub(crate) fn attach(&self, kind: i64, leaseMs: Option<i64>) -> Result<String, Failure> {
         let kind = match kind {
             Self::OWNER_STREAM => OwnerKind::Stream,
             Self::OWNER_REPLY => OwnerKind::Reply,
             _ => return Err(invalid("owner kind", &kind.to_string(), "it must be OWNER_STREAM or OWNER_REPLY")),
         };
-        let owner = self.session.attach(kind, lease_ms.map(|lease| unsigned("lease", lease)).transpose()?)?;
+        let owner = self.session.attach(kind, leaseMs.map(|lease| unsigned("lease", lease)).transpose()?)?;
         requests::attached(owner, &self.session);
         Ok(owner.to_string())
     }
@@ -185,8 +186,8 @@ impl Session {
         messages(self.session.peek_outgoing(&owner.owner()?, count("max", max)?)?)
     }
 
-    pub(crate) fn acknowledge(&self, owner: Text<'_>, up_to: i64) -> Result<i64, Failure> {
-        Ok(int(self.session.acknowledge(&owner.owner()?, unsigned("sequence number", up_to)?)?))
+    pub(crate) fn acknowledge(&self, owner: Text<'_>, upTo: i64) -> Result<i64, Failure> {
+        Ok(int(self.session.acknowledge(&owner.owner()?, unsigned("sequence number", upTo)?)?))
     }
 
     #[php(defaults(context = EMPTY))]
@@ -203,10 +204,10 @@ impl Session {
         &self,
         owner: Text<'_>,
         id: i64,
-        timeout_ms: i64,
+        timeoutMs: i64,
         method: Text<'_>,
     ) -> Result<Option<i64>, Failure> {
-        let (timeout, method) = (unsigned("timeout", timeout_ms)?, method.get("method")?);
+        let (timeout, method) = (unsigned("timeout", timeoutMs)?, method.get("method")?);
         Ok(self.session.register_pending(&owner.owner()?, id, timeout, method)?.map(int))
     }
 
@@ -215,11 +216,11 @@ impl Session {
         &self,
         owner: Text<'_>,
         message: Text<'_>,
-        timeout_ms: i64,
+        timeoutMs: i64,
         context: Text<'_>,
     ) -> Result<i64, Failure> {
         let (message, context) = (message.get("message")?, context.get("context")?);
-        Ok(self.session.send_request(&owner.owner()?, message, context, unsigned("timeout", timeout_ms)?)?)
+        Ok(self.session.send_request(&owner.owner()?, message, context, unsigned("timeout", timeoutMs)?)?)
     }
 
     pub(crate) fn deliver_response(&self, id: i64, payload: Text<'_>) -> Result<i64, Failure> {
@@ -272,7 +273,7 @@ impl Session {
         Ok(self.session.peek_response(&owner.owner()?, id)?)
     }
 
-    pub(crate) fn wait(&self, owner: Text<'_>, interest: i64, after: i64, wait_ms: i64) -> Result<Array, Failure> {
+    pub(crate) fn wait(&self, owner: Text<'_>, interest: i64, after: i64, waitMs: i64) -> Result<Array, Failure> {
         const ALL: i64 = Session::INTEREST_RESOLUTION | Session::INTEREST_MESSAGE | Session::INTEREST_CANCELLATION;
         if interest & ALL == 0 || interest & !ALL != 0 {
             return Err(invalid("interest", &interest.to_string(), "it must be a sum of INTEREST_*"));
@@ -282,7 +283,7 @@ impl Session {
             message: interest & Self::INTEREST_MESSAGE != 0,
             cancellation: interest & Self::INTEREST_CANCELLATION != 0,
         };
-        let wait = Duration::from_millis(unsigned("wait", wait_ms)?);
+        let wait = Duration::from_millis(unsigned("wait", waitMs)?);
         let waited = self.session.wait_slice(&owner.owner()?, interest, unsigned("after", after)?, wait)?;
         let status = match waited.outcome {
             WaitedFor::Ready => Self::WAIT_READY,

@@ -1,0 +1,100 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk\Internal;
+
+use McpState\Session;
+
+/**
+ * One exchange that the SDK serves: from its `gc()` to the end of the stream or reply.
+ *
+ * Two roles of session objects must be told apart (the SDK does not say): the one that it resolves for the client's
+ * message, with `create()` or with `createWithId()` right after `exists()`, and those of its loop.
+ *
+ * @internal
+ */
+final class Exchange
+{
+    /** @var array<string, Share> by session id */
+    private array $shares = [];
+
+    /** The session that `exists()` found, until the next call. */
+    private ?Share $found = null;
+
+    private ?string $id = null;
+
+    private bool $hasBegun = false;
+
+    private RequestMemory $memory;
+
+    public function __construct(private readonly Settings $settings)
+    {
+        $this->memory = new RequestMemory();
+    }
+
+    /** The SDK begins to serve a message. */
+    public function begin(): void
+    {
+        $this->hasBegun = true;
+        $this->found = null;
+    }
+
+    public function share(string $id): ?Share
+    {
+        return $this->shares[$id] ?? null;
+    }
+
+    /** What this exchange has of the session, from now on. */
+    public function open(string $id, ?Session $session): Share
+    {
+        return $this->shares[$id] = new Share($id, $session, $this->settings);
+    }
+
+    public function find(Share $share): void
+    {
+        $this->found = $share;
+    }
+
+    /** Whether the SDK resolves the client's message to this session now: it has just asked whether it exists. */
+    public function isResolving(string $id): bool
+    {
+        $isResolving = $this->hasBegun && $this->found?->id === $id;
+        $this->found = null;
+
+        return $isResolving;
+    }
+
+    /** The SDK has resolved the client's message to this session: a new request begins. */
+    public function resolve(string $id): void
+    {
+        $this->id = $id;
+        $this->memory = new RequestMemory();
+    }
+
+    /** Whether messages to this session are this exchange's to deliver. */
+    public function serves(string $id): bool
+    {
+        return $this->id === $id;
+    }
+
+    /** What belongs to the latest request of the client. */
+    public function memory(): RequestMemory
+    {
+        return $this->memory;
+    }
+
+    public function end(): void
+    {
+        foreach ($this->shares as $share) {
+            $share->end();
+        }
+
+        $this->shares = [];
+    }
+
+    public function __destruct()
+    {
+        $this->end();
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk\Internal;
+
+use Mcp\Server\Session\SessionManagerInterface;
+
+/**
+ * Classes of the SDK that are not in every version, or not under one name: found when they are needed.
+ *
+ * @internal
+ */
+final class Sdk
+{
+    /**
+     * The first of these classes that exists. Names are relative to the SDK's root namespace, which a prefixed copy of
+     * the SDK has elsewhere.
+     *
+     * @return class-string|null
+     */
+    public static function find(string ...$names): ?string
+    {
+        $root = \substr(SessionManagerInterface::class, 0, -\strlen('Server\Session\SessionManagerInterface'));
+
+        foreach ($names as $name) {
+            if (\class_exists($root . $name)) {
+                return $root . $name;
+            }
+        }
+
+        return null;
+    }
+
+    /** What says to the SDK that the store cannot be asked, which it answers with HTTP 503 since 0.9. */
+    public static function storeException(\Throwable $failure): \Throwable
+    {
+        $class = self::find(
+            'Exception\SessionStoreException',
+            'Server\Exception\SessionStoreException',
+            'Server\Session\SessionStoreException',
+            'Server\Session\Exception\SessionStoreException',
+        );
+
+        try {
+            $exception = $class === null ? null : new $class($failure->getMessage(), 0, $failure);
+        } catch (\Error) {
+            $exception = null; // It is made in another way than exceptions are.
+        }
+
+        return $exception instanceof \Throwable ? $exception : $failure;
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk\Internal;
+
+use Psr\Log\LoggerInterface;
+
+/**
+ * What all exchanges of a session manager have in common.
+ *
+ * @internal
+ */
+final class Settings
+{
+    /** @var (\Closure(): mixed)|null runs at least once a second while a read blocks */
+    public ?\Closure $whileWaiting = null;
+
+    /** @param list<string> $collections keys of attributes that are merged element by element */
+    public function __construct(
+        public readonly LoggerInterface $logger,
+        public readonly ?int $ttlMs,
+        public readonly ?int $leaseMs,
+        public readonly bool $mayBlock,
+        public readonly bool $isOneStream,
+        public readonly array $collections,
+        public readonly ?WaitingRoom $waitingRoom,
+    ) {
+    }
+}

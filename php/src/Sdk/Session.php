@@ -1,0 +1,486 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk;
+
+use Mcp\Server\Session\SessionInterface;
+use McpState\Exception\ExceptionInterface;
+use McpState\Exception\SessionNotFound;
+use McpState\Sdk\Internal\ElementChange;
+use McpState\Sdk\Internal\Exchange;
+use McpState\Sdk\Internal\Journal;
+use McpState\Sdk\Internal\Key;
+use McpState\Sdk\Internal\RequestMemory;
+use McpState\Sdk\Internal\Share;
+use McpState\Sdk\Internal\Value;
+use Symfony\Component\Uid\Uuid;
+
+/**
+ * A session as the SDK and its handlers see it, on the store that all processes share.
+ *
+ * **Attributes.** `set()` and `forget()` are noted in this object and committed by {@see save()}, as one patch of just the
+ * keys that were written; what is never saved is discarded. Reads are what was noted here over the latest committed state,
+ * so what another request saves appears between two of them; {@see all()} is one snapshot. A write of a key replaces
+ * everything below it. Values are replaced whole, lists too, but for `resource_subscriptions` and the keys that the
+ * manager was told: of these, elements are added and removed one by one. Null counts as absent.
+ *
+ * After a question to the client, or a progress notification, the SDK does not save the object that the handler holds. It
+ * is committed when the handler ends normally; call `save()` to have it earlier, and to hear whether it worked.
+ *
+ * Get-then-set is not atomic, whatever lies in between. {@see update()}, {@see pull()} and `set(…, overwrite: false)` are.
+ *
+ * **Objects** other than plain data (`stdClass`, `JsonSerializable`, enums), and everything under a key that is a class
+ * name, stay in the memory of this request: they are never stored.
+ */
+final class Session implements SessionInterface
+{
+    private Journal $journal;
+
+    /** @var list<int|string> numbers of the queued messages this object was shown last */
+    private array $shownRows = [];
+
+    /** @var list<array<string, mixed>> the same messages */
+    private array $shownMessages = [];
+
+    /** @var array<int, bool> requests this object was shown last: id => whether as timed out */
+    private array $shownPending = [];
+
+    /** @var list<int> numbers of the messages this object queued since all() */
+    private array $queued = [];
+
+    /** @var list<int> ids of the requests this object registered since all() */
+    private array $asked = [];
+
+    /** @var list<array<string, mixed>> messages to a session that this exchange does not serve, until save() */
+    private array $broadcasts = [];
+
+    /** @var array<string, array<array-key, mixed>> collections as they were committed when this object read them */
+    private array $collections = [];
+
+    /** @var array{array<array-key, mixed>, Journal}|null what all() gave: the committed attributes and the journal then */
+    private ?array $snapshot = null;
+
+    private readonly RequestMemory $memory;
+
+    private readonly bool $isOutsideFiber;
+
+    /** @internal Made by {@see SessionManager}. */
+    public function __construct(
+        private readonly Uuid $uuid,
+        private readonly Share $share,
+        private readonly Exchange $exchange,
+        /** The object that the SDK resolved for the client's message; the others are its loop's. */
+        private readonly bool $isResolved,
+    ) {
+        $this->journal = new Journal();
+        $this->memory = $exchange->memory();
+        $this->isOutsideFiber = \Fiber::getCurrent() === null;
+    }
+
+    public function getId(): Uuid
+    {
+        return $this->uuid;
+    }
+
+    /**
+     * Commits what was noted here and says that the session is in use.
+     *
+     * @return bool whether the session still exists and everything was committed. It is never created anew
+     */
+    public function save(): bool
+    {
+        try {
+            foreach ($this->broadcasts as $message) {
+                $this->share->broadcast($message);
+            }
+
+            $this->broadcasts = [];
+
+            return $this->commit();
+        } catch (ExceptionInterface $e) {
+            $this->share->failed('the session could not be saved', $e);
+
+            return false;
+        }
+    }
+
+    public function get(string $key, mixed $default = null): mixed
+    {
+        return match (Key::of($key)) {
+            Key::RequestId => $this->share->nextRequestId(),
+            Key::Queue => $this->queue(),
+            Key::Pending => $this->pending(),
+            Key::Response => $this->response($key),
+            Key::Request => $this->memory->get($key),
+            Key::Attribute => $this->memory->get($key) ?? $this->attribute($key),
+        } ?? $default;
+    }
+
+    public function set(string $key, mixed $value, bool $overwrite = true): void
+    {
+        if (!$overwrite) {
+            $this->putIfAbsent($key, $value);
+
+            return;
+        }
+
+        match (Key::of($key)) {
+            Key::RequestId => null, // The number was taken by the read.
+            Key::Queue => $this->setQueue(\is_array($value) ? $value : []),
+            Key::Pending => $this->setPending(\is_array($value) ? $value : []),
+            Key::Response => $value === null ? null : $this->share->deliver(Key::responseId($key), $value),
+            Key::Request => $this->memory->set($key, $value),
+            Key::Attribute => $this->setAttribute($key, $value),
+        };
+    }
+
+    public function has(string $key): bool
+    {
+        return $this->get($key) !== null;
+    }
+
+    public function forget(string $key): void
+    {
+        match (Key::of($key)) {
+            Key::RequestId, Key::Response => null,
+            Key::Queue => $this->setQueue([]),
+            Key::Pending => $this->setPending([]),
+            Key::Request => $this->memory->forget($key),
+            Key::Attribute => $this->forgetAttribute($key),
+        };
+    }
+
+    /** Takes back everything that {@see hydrate()} takes back, and notes that all attributes are to be removed. */
+    public function clear(): void
+    {
+        $this->hydrate([]);
+    }
+
+    /** Reads and removes a value at once, after committing what was noted here: of several callers exactly one gets it. */
+    public function pull(string $key, mixed $default = null): mixed
+    {
+        $value = $this->memory->get($key);
+
+        if ($value !== null || Key::of($key) !== Key::Attribute) {
+            $value ??= $this->get($key);
+            $this->forget($key);
+
+            return $value ?? $default;
+        }
+
+        return $this->tried("\"$key\" could not be taken", function () use ($key): mixed {
+            $this->commit();
+
+            return Key::isStorable($key) ? $this->share->session()?->take($key) : null;
+        }) ?? $default;
+    }
+
+    /**
+     * Replaces the value under $key by what $fn makes of it, without losing anybody's update: commits what was noted here
+     * and then the new value.
+     *
+     * @param \Closure(mixed): mixed $fn gets the current value, null when there is none, and must do nothing but compute:
+     *                                   it runs again when another request changed the value meanwhile
+     *
+     * @return mixed what was stored
+     *
+     * @throws ExceptionInterface also when the session is gone
+     * @throws \McpState\Exception\InvalidArgument for a key that is not an attribute's
+     */
+    public function update(string $key, \Closure $fn): mixed
+    {
+        if (Key::of($key) !== Key::Attribute) {
+            throw new \McpState\Exception\InvalidArgument("\"$key\" is not an attribute: it belongs to the SDK");
+        }
+
+        $this->commit();
+        $session = $this->share->session() ?? throw new SessionNotFound('the session has ended');
+
+        return $session->update($key, $fn);
+    }
+
+    /** @return array<array-key, mixed> all attributes: one snapshot, without what belongs to single requests */
+    public function all(): array
+    {
+        $committed = $this->tried(
+            'attributes could not be read',
+            fn (): mixed => $this->share->session()?->all(),
+        );
+        $committed = \is_array($committed) ? $committed : [];
+        $this->snapshot = [$committed, clone $this->journal];
+        $this->queued = $this->asked = [];
+
+        return $this->journal->lookAtAll($committed);
+    }
+
+    /**
+     * Takes back what this object queued and asked, since {@see all()} where that was called, and notes the difference
+     * between the attributes as it saw them and $attributes: what others wrote meanwhile stays. The SDK's own keys
+     * (`_mcp`) are left alone.
+     *
+     * @param array<array-key, mixed> $attributes
+     */
+    public function hydrate(array $attributes): void
+    {
+        if ($this->snapshot === null) {
+            [$queued, $asked] = [$this->queued, $this->asked];
+            $this->all();
+            [$this->queued, $this->asked] = [$queued, $asked];
+        }
+
+        $this->share->removeRows($this->queued);
+        \array_map($this->share->finish(...), $this->asked);
+        $this->queued = $this->asked = $this->broadcasts = [];
+        [$committed, $journal] = $this->snapshot ?? [[], new Journal()];
+        $this->journal = $journal->only('_mcp');
+
+        $this->note(\array_diff_key($committed, ['_mcp' => 1]), \array_diff_key($attributes, ['_mcp' => 1]), '');
+        $this->snapshot = null;
+    }
+
+    /** @return array<array-key, mixed> */
+    public function jsonSerialize(): array
+    {
+        return $this->all();
+    }
+
+    public function __destruct()
+    {
+        if ($this->isResolved && !$this->journal->isEmpty() && $this->share->hasFiberEnded()) {
+            $this->save();
+        }
+    }
+
+    // The queue
+
+    /** @return list<array<string, mixed>> */
+    private function queue(): array
+    {
+        if (!$this->exchange->serves($this->share->id)) {
+            return $this->broadcasts;
+        }
+
+        $rows = $this->share->queue(!$this->isResolved);
+        $this->shownRows = \array_keys($rows);
+
+        return $this->shownMessages = \array_values($rows);
+    }
+
+    /** @param array<array-key, mixed> $messages */
+    private function setQueue(array $messages): void
+    {
+        if (!$this->exchange->serves($this->share->id)) {
+            $this->broadcasts = \array_values(\array_filter($messages, 'is_array'));
+
+            return;
+        }
+
+        $kept = [];
+
+        foreach ($messages as $message) {
+            $shown = \array_search($message, \array_diff_key($this->shownMessages, $kept), true);
+
+            if (\is_int($shown)) {
+                $kept[$shown] = true;
+            } elseif (\is_array($message) && ($number = $this->share->append($message)) !== null) {
+                $this->queued[] = $number;
+            }
+        }
+
+        $this->share->removeRows(\array_values(\array_diff_key($this->shownRows, $kept)));
+        $this->shownRows = \array_values(\array_intersect_key($this->shownRows, $kept));
+        $this->shownMessages = \array_values(\array_intersect_key($this->shownMessages, $kept));
+    }
+
+    // Requests to the client
+
+    /** @return array<int, array{request_id: int, timeout: int, timestamp: int}> */
+    private function pending(): array
+    {
+        $entries = $this->isResolved ? $this->share->askedByAnyone() : $this->share->asked(true);
+        $this->shownPending = \array_map(static fn (array $entry): bool => $entry['timeout'] === 0, $entries);
+
+        return $entries;
+    }
+
+    /** @param array<array-key, mixed> $entries */
+    private function setPending(array $entries): void
+    {
+        foreach ($entries as $id => $entry) {
+            if (\is_int($id) && !isset($this->shownPending[$id])) {
+                $timeout = \is_array($entry) ? $entry['timeout'] ?? null : null;
+                $this->share->ask($id, \is_numeric($timeout) ? (int) $timeout : 120);
+                $this->asked[] = $id;
+                $this->shownPending[$id] = false;
+            }
+        }
+
+        foreach ($this->shownPending as $id => $isTimedOut) {
+            // The SDK up to 0.8 never drops what timed out, and would show it to the next question.
+            if ($isTimedOut || !isset($entries[$id])) {
+                $this->share->finish($id);
+                unset($this->shownPending[$id]);
+            }
+        }
+    }
+
+    /** @return array<array-key, mixed>|null */
+    private function response(string $key): ?array
+    {
+        $id = Key::responseId($key);
+
+        return $id === null ? null : $this->share->response($id);
+    }
+
+    // Attributes
+
+    private function attribute(string $key): mixed
+    {
+        return $this->journal->look($key, function () use ($key): mixed {
+            if (!Key::isStorable($key)) {
+                return null;
+            }
+
+            $value = $this->tried("\"$key\" could not be read", fn (): mixed => $this->share->session()?->get($key));
+
+            if ($this->share->isCollection($key)) {
+                $this->collections[$key] = \is_array($value) ? $value : [];
+            }
+
+            return $value;
+        });
+    }
+
+    private function setAttribute(string $key, mixed $value): void
+    {
+        $this->noteFiber();
+
+        if (!Value::isData($value) || !Key::isStorable($key)) {
+            $this->share->logger()->info("mcp-state: \"$key\" cannot be stored and lasts for this request only");
+            $this->journal->drop($key);
+            $this->memory->set($key, $value);
+
+            return;
+        }
+
+        $this->memory->forget($key);
+
+        if (\is_array($value) && $this->share->isCollection($key)) {
+            $this->journal->merge($key, ElementChange::between($this->collections[$key] ?? [], $value));
+        } else {
+            $this->journal->set($key, $value);
+        }
+    }
+
+    private function forgetAttribute(string $key): void
+    {
+        $this->noteFiber();
+        $this->memory->forget($key);
+
+        if (Key::isStorable($key)) {
+            $this->journal->forget($key);
+        }
+    }
+
+    /**
+     * Notes what leads from one state of the attributes below $prefix to another.
+     *
+     * @param array<array-key, mixed> $from
+     * @param array<array-key, mixed> $to
+     */
+    private function note(array $from, array $to, string $prefix): void
+    {
+        foreach ($to as $name => $value) {
+            $before = $from[$name] ?? null;
+
+            if ($value === $before) {
+                continue;
+            }
+
+            if (self::isNested($value) && self::isNested($before)) {
+                $this->note($before, $value, "$prefix$name.");
+            } else {
+                $this->setAttribute($prefix . $name, $value);
+            }
+        }
+
+        foreach (\array_keys(\array_diff_key($from, $to)) as $name) {
+            $this->forgetAttribute($prefix . $name);
+        }
+    }
+
+    /**
+     * Whether the parts of $value can be named by dotted keys.
+     *
+     * @phpstan-assert-if-true array<array-key, mixed> $value
+     */
+    private static function isNested(mixed $value): bool
+    {
+        return \is_array($value) && !\array_is_list($value) && Key::isStorable(\implode('.', \array_keys($value)))
+            && !\str_contains(\implode('', \array_keys($value)), '.');
+    }
+
+    private function putIfAbsent(string $key, mixed $value): void
+    {
+        if (Key::of($key) !== Key::Attribute || !Value::isData($value) || !Key::isStorable($key)) {
+            if (!$this->has($key)) {
+                $this->set($key, $value);
+            }
+
+            return;
+        }
+
+        if ($this->memory->get($key) === null) {
+            $this->tried("\"$key\" could not be put", function () use ($key, $value): ?bool {
+                $this->commit();
+
+                return $this->share->session()?->putIfAbsent($key, Value::storable($value));
+            });
+        }
+    }
+
+    /** @throws ExceptionInterface */
+    private function commit(): bool
+    {
+        $exists = $this->share->commit($this->journal);
+
+        if ($exists) {
+            $this->journal = new Journal();
+            $this->collections = [];
+        }
+
+        return $exists;
+    }
+
+    /**
+     * What $do gives. Where it fails: null for a session that is gone and for the SDK's loop, an exception for a handler.
+     *
+     * @param \Closure(): mixed $do
+     *
+     * @throws ExceptionInterface
+     */
+    private function tried(string $otherwise, \Closure $do): mixed
+    {
+        try {
+            return $do();
+        } catch (SessionNotFound $e) {
+            $this->share->failed($otherwise, $e);
+        } catch (ExceptionInterface $e) {
+            $this->share->failed($otherwise, $e);
+
+            if ($this->isResolved) {
+                throw $e;
+            }
+        }
+
+        return null;
+    }
+
+    private function noteFiber(): void
+    {
+        if ($this->isResolved && $this->isOutsideFiber) {
+            $this->share->noteFiber();
+        }
+    }
+}

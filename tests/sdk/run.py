@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Runs the scenarios on the real `mcp/sdk`, its own file store beside our session manager, and prints one table.
+
+    MCP_SDK_AUTOLOAD=…/vendor/autoload.php tests/sdk/run.py --runs 20
+    tests/sdk/run.py --only C-many --sessions mcp-state
+
+Exit status 1 when anything was not right with our session manager.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+from contextlib import nullcontext
+
+from support import WORKERS, autoloader, busy_processors, site
+
+import scenarios
+from scenarios import SCENARIOS, Ask, Options, Tally, Verdict, sentinel
+
+
+@scenarios.scenario("N", "8 parallel subscriptions")
+async def subscriptions(options: Options, tally: Tally) -> None:
+    """In place of the example server's: no tool of the SDK announces a change to other streams."""
+    uris = [f"note://{sentinel('note')}" for _ in range(options.size or 8)]
+    async with options.client() as client:
+        await asyncio.gather(*(client.request("resources/subscribe", {"uri": uri}) for uri in uris))
+        kept = (await scenarios.recall(client)).get("resource_subscriptions") or {}
+        for uri in uris:
+            tally.count(Verdict.RIGHT if uri in kept else Verdict.LOST, f"{uri}: kept are {kept}")
+
+
+@scenarios.scenario("G", "DELETE while a stream waits")
+async def delete(options: Options, tally: Tally) -> None:
+    """As the example server's, but that the SDK hands the error to the tool, whose result then says it."""
+    async with options.client() as client:
+        ask = Ask(client, options)
+        await ask.question()
+        status = await client.delete()
+        tally.check(status in (200, 204), f"DELETE: HTTP {status}")
+        _, ping = await client.request("ping")
+        tally.check(ping.status == 404, f"a call after DELETE: HTTP {ping.status}")
+        reply = await ask.reply()
+        own = reply.response(ask.id)
+        error = own is not None and scenarios.tool_text(own)[1]
+        tally.check(not reply.timed_out and error, f"the waiting call ends with an error: {reply}")
+        _, ping = await client.request("ping")
+        tally.check(ping.status == 404, f"a call after the waiting one has ended: HTTP {ping.status}")
+
+
+@scenarios.scenario("D-inner", "a tool asks, gets no answer, and asks again")
+async def ask_again(options: Options, tally: Tally) -> None:
+    """Within one call: what timed out must not answer the next question."""
+    async with options.client() as client:
+        expiring = Ask(client, options, timeout=1)
+        await expiring.count_timeout(tally)
+        word = sentinel("twice")
+        call = asyncio.create_task(client.call("ask", {"sentinel": word, "timeout": options.ask_timeout, "times": 2}))
+        for _ in range(2):
+            question = await client.question(word, options.question_timeout)
+            client._asked.pop(word)
+            await question.answer()
+        id, reply = await call
+        tally.count(*scenarios.judge(id, reply, f"{word} {word}"))
+
+
+ONLY_OURS = ("I", "J", "M")
+"""They look at what the SDK's own store does not say, or has not: why an answer is discarded, lives in milliseconds."""
+
+HEAD = f"{'':<15}{'runs':>5}{'right':>14}{'lost':>7}{'swapped':>9}{'timed out':>10}{'errors':>8}{'strayed':>9}{'wall s':>9}{'p50 ms':>9}{'p99 ms':>9}"
+
+
+def row(name: str, runs: int, tally: Tally) -> str:
+    quantiles = ["-" if (q := tally.wait_quantile(share)) is None else f"{q * 1000:.1f}" for share in (0.5, 0.99)]
+    wall = sum(tally.wall) / len(tally.wall)
+    numbers = [f"{tally.right}/{tally.total}", tally.lost, tally.swapped, tally.timed_out, tally.errors, tally.strayed]
+    text = "{:<15}{:>5}{:>14}{:>7}{:>9}{:>10}{:>8}{:>9}{:>9.2f}{:>9}{:>9}  {}"
+    return text.format(name, runs, *numbers, wall, *quantiles, "" if tally.is_right else "WRONG")
+
+
+async def repeat(id: str, url: str, runs: int, settings: argparse.Namespace, timeout: float) -> Tally:
+    options = Options(
+        url,
+        call_timeout=timeout,
+        ask_timeout=timeout * 0.8,
+        question_timeout=timeout * 0.6,
+        random=random.Random(f"{settings.seed} {id}"),
+        size=settings.size if id == "R" else 0,
+    )
+    tally = Tally()
+    for _ in range(runs):
+        tally.add(await scenarios.run(id, options))
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs the scenarios on the real mcp/sdk.")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--stock-runs", type=int, help="runs with the SDK's own store; by default as many")
+    parser.add_argument("--only", action="append", choices=list(SCENARIOS), metavar="ID", help="this scenario (repeat)")
+    parser.add_argument("--sessions", action="append", choices=["file", "mcp-state"], help="by default both")
+    parser.add_argument("--transport", choices=["own", "ours"], default="own", help="the SDK's transport, or ours")
+    parser.add_argument("--seed", type=int, default=1, help="of the client's random moments")
+    parser.add_argument("--size", type=int, default=300, help="how many questions R asks")
+    parser.add_argument("--busy", action="store_true", help="keeps every processor busy meanwhile")
+    parser.add_argument("--output-buffering", type=int, default=0, help="PHP's setting; Debian's is 4096")
+    settings = parser.parse_args()
+
+    autoload = autoloader()
+    ids = settings.only or list(SCENARIOS)
+    print(f"{autoload}, {WORKERS} workers, output_buffering={settings.output_buffering}, {settings.transport} transport")
+    wrong = 0
+    for sessions in settings.sessions or ["file", "mcp-state"]:
+        ours = sessions == "mcp-state"
+        runs = settings.runs if ours or settings.stock_runs is None else settings.stock_runs
+        print(f"\n{sessions}\n{HEAD}", flush=True)
+        ini = {"output_buffering": settings.output_buffering}
+        with site(autoload, sessions, ini=ini, MCP_SDK_TRANSPORT=settings.transport) as (url, _):
+            with busy_processors(os.cpu_count() or 1) if settings.busy else nullcontext():
+                for id in ids:
+                    if not ours and id in ONLY_OURS:
+                        continue
+                    tally = asyncio.run(repeat(id, url, runs, settings, 60 if ours else 8))
+                    print(row(id, runs, tally), flush=True)
+                    if ours and not tally.is_right:
+                        wrong += 1
+                        for remark in tally.remarks[:5]:
+                            print(f"    {remark}")
+    print(f"\n{wrong} scenarios wrong with mcp-state" if wrong else "\nall right with mcp-state")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

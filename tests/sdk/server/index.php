@@ -1,0 +1,143 @@
+<?php
+
+/**
+ * The scenarios' tools on the official PHP SDK (`mcp/sdk`), unmodified, with its own sessions or with ours.
+ *
+ *     MCP_SDK_AUTOLOAD       the autoloader of an installation of mcp/sdk
+ *     MCP_SDK_SESSIONS       `mcp-state`, or `file` for the SDK's own file store
+ *     MCP_SDK_TRANSPORT      `own` for the SDK's transport, or `ours`
+ *     MCP_STATE_BLOBS        where the file store keeps its files
+ *     MCP_STATE_MAX_WAITING  how many questions may be open at once
+ *
+ * Headers of a request that only tests send: X-Test-Ttl-Ms opens a session that lives so long, X-Test-Principal says who
+ * calls. Headers of a reply: X-Worker-Pid, and in X-Test-Log the last thing that the session manager logged.
+ */
+
+declare(strict_types=1);
+
+use Http\Discovery\Psr17FactoryDiscovery;
+use Mcp\Schema\Content\TextContent;
+use Mcp\Schema\Elicitation\ElicitationSchema;
+use Mcp\Schema\Elicitation\StringSchemaDefinition;
+use Mcp\Schema\Result\CallToolResult;
+use Mcp\Server\RequestContext;
+use Mcp\Server\Session\FileSessionStore;
+use Mcp\Server\Transport\StreamableHttpTransport;
+use McpState\Sdk\SessionManager;
+use Psr\Log\AbstractLogger;
+
+require __DIR__ . '/../../../php/autoload.php';
+require getenv('MCP_SDK_AUTOLOAD') ?: throw new RuntimeException('MCP_SDK_AUTOLOAD names no autoloader.');
+
+header('X-Worker-Pid: ' . getmypid());
+
+$logger = new class extends AbstractLogger {
+    public function log($level, $message, array $context = []): void
+    {
+        if (!headers_sent()) {
+            header('X-Test-Log: ' . substr((string) preg_replace('/[^\x20-\x7e]+/', ' ', (string) $message), 0, 200));
+        }
+
+        error_log("[$level] $message");
+    }
+};
+
+/** Since 0.10 the class is Mcp\Server\Server. */
+$builder = (class_exists('Mcp\Server\Server') ? 'Mcp\Server\Server' : 'Mcp\Server')::builder();
+$sessions = null;
+
+if (getenv('MCP_SDK_SESSIONS') === 'file') {
+    $builder->setSession(new FileSessionStore(getenv('MCP_STATE_BLOBS') ?: sys_get_temp_dir() . '/mcp-sdk-sessions'));
+} else {
+    $sessions = SessionManager::open(
+        ttl: isset($_SERVER['HTTP_X_TEST_TTL_MS']) ? (int) $_SERVER['HTTP_X_TEST_TTL_MS'] : null,
+        logger: $logger,
+        principal: $_SERVER['HTTP_X_TEST_PRINCIPAL'] ?? null,
+        maxWaiting: ((int) getenv('MCP_STATE_MAX_WAITING')) ?: null,
+    );
+    $builder->setSession(sessionManager: $sessions);
+}
+
+$server = $builder
+    ->setServerInfo('mcp-sdk-example', '0.1.0')
+    ->addTool(static function (string $sentinel, int $delay_ms = 0): string {
+        usleep($delay_ms * 1000);
+
+        return $sentinel;
+    }, 'echo', description: 'Returns what it is given, after a while.')
+    ->addTool(static function (
+        RequestContext $context,
+        string $sentinel,
+        float $timeout = 60,
+        int $times = 1,
+    ): CallToolResult|string {
+        $schema = new ElicitationSchema(['answer' => new StringSchemaDefinition('Answer')], ['answer']);
+        $answers = [];
+
+        try {
+            for ($i = 0; $i < $times; ++$i) {
+                $result = $context->getClientGateway()->elicit($sentinel, $schema, (int) $timeout);
+                $answers[] = (string) ($result->content['answer'] ?? 'declined');
+            }
+        } catch (Throwable $e) {
+            $timedOut = str_contains($e->getMessage(), 'timed out');
+            $text = $timedOut ? "No answer within $timeout s." : $e->getMessage();
+
+            return CallToolResult::error([new TextContent($text)]);
+        }
+
+        return implode(' ', $answers);
+    }, 'ask', description: 'Asks the user for a word and returns the answer.')
+    ->addTool(static function (RequestContext $context, int $n, int $delay_ms = 0): string {
+        for ($i = 1; $i <= $n; $i++) {
+            usleep($delay_ms * 1000);
+            $context->getClientGateway()->progress($i, $n);
+        }
+
+        return "counted to $n";
+    }, 'count', description: 'Counts, and reports each step as progress.')
+    ->addTool(static function (RequestContext $context, string $key, string $value): string {
+        $context->getSession()->set("remembered.$key", $value);
+
+        return 'remembered';
+    }, 'remember', description: 'Keeps a value in the session.')
+    ->addTool(static function (RequestContext $context): string {
+        return json_encode(array_diff_key($context->getSession()->all(), ['_mcp' => null]), JSON_THROW_ON_ERROR);
+    }, 'recall', description: 'Everything the session has kept, as JSON.')
+    ->addResourceTemplate(static fn (string $name): string => $name, 'note://{name}', 'note', mimeType: 'text/plain')
+    ->build();
+
+$body = Psr17FactoryDiscovery::findStreamFactory()->createStream((string) file_get_contents('php://input'));
+$body->rewind();
+$url = 'http://' . $_SERVER['HTTP_HOST'] . $_SERVER['REQUEST_URI'];
+$request = Psr17FactoryDiscovery::findServerRequestFactory()
+    ->createServerRequest($_SERVER['REQUEST_METHOD'], $url, $_SERVER)
+    ->withBody($body);
+
+foreach (getallheaders() as $name => $value) {
+    $request = $request->withHeader($name, $value);
+}
+
+$transport = getenv('MCP_SDK_TRANSPORT') === 'ours' && $sessions !== null
+    ? new McpState\Sdk\StreamableHttpTransport($sessions, $request)
+    : new StreamableHttpTransport($request);
+
+try {
+    $response = $server->run($transport);
+} catch (McpState\Exception\ExceptionInterface $e) {
+    http_response_code(503);
+    header('Retry-After: 1');
+    error_log((string) $e);
+
+    return;
+}
+
+http_response_code($response->getStatusCode());
+
+foreach ($response->getHeaders() as $name => $values) {
+    foreach ($values as $value) {
+        header("$name: $value", false);
+    }
+}
+
+echo $response->getBody();

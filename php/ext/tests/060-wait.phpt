@@ -7,10 +7,11 @@ pcntl
 <?php
 require __DIR__ . '/native.inc';
 
+use McpState\Native\Engine;
 use McpState\Native\Session;
 
 $all = Session::INTEREST_RESOLUTION | Session::INTEREST_MESSAGE | Session::INTEREST_CANCELLATION;
-$s = memory_session();
+$s = Engine::open('file://' . test_directory(__FILE__) . '?durability=none')->createSession();
 $owner = $s->attach(Session::OWNER_STREAM);
 
 var_dump($s->wait($owner, $all, 0, 1)[0] === Session::WAIT_DEADLINE);
@@ -52,6 +53,11 @@ var_dump($i < 100, $handled > 0);
 
 $s->destroy();
 var_dump($s->wait($owner, $all, 0, 1000)[0] === Session::WAIT_DESTROYED);
+?>
+--CLEAN--
+<?php
+require __DIR__ . '/native.inc';
+remove_directory(test_directory(str_replace('.clean', '', __FILE__)));
 ?>
 --CLEAN--
 <?php

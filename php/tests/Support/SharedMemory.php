@@ -4,18 +4,25 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Support;
 
-/** Stores in shared memory, removed when the test class is done. */
+/** Stores in shared memory. They are removed when the process ends: until then it has them open. */
 trait SharedMemory
 {
     protected static function place(string $name): string
     {
+        static $registered = false;
+
+        if (!$registered) {
+            $registered = true;
+            \register_shutdown_function(self::removeStores(...));
+        }
+
         return "shm://$name";
     }
 
-    public static function tearDownAfterClass(): void
+    private static function removeStores(): void
     {
-        foreach (['/run/mcp-state', '/dev/shm', '/dev/shm/*'] as $parent) {
-            foreach ((array) \glob("$parent/*mcp-state-test-" . \getmypid() . '-*', \GLOB_ONLYDIR) as $directory) {
+        foreach (['/run/mcp-state', '/dev/shm/mcp-state-*'] as $parent) {
+            foreach ((array) \glob("$parent/mcp-state-test-" . \getmypid() . '-*', \GLOB_ONLYDIR) as $directory) {
                 Directory::remove((string) $directory);
             }
         }

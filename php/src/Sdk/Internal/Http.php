@@ -1,0 +1,104 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk\Internal;
+
+use Http\Discovery\Psr17FactoryDiscovery;
+use McpState\Exception\ExceptionInterface;
+use McpState\Exception\InvalidArgument;
+use Psr\Http\Message\ResponseFactoryInterface;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamFactoryInterface;
+
+/**
+ * What the middleware shares: reading JSON-RPC messages and answering with an error.
+ *
+ * @internal
+ */
+final class Http
+{
+    /** A longer body is the SDK's to refuse. */
+    private const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+    private readonly ResponseFactoryInterface $responses;
+
+    private readonly StreamFactoryInterface $streams;
+
+    /** @throws InvalidArgument when a factory is neither given nor found */
+    public function __construct(?ResponseFactoryInterface $responses, ?StreamFactoryInterface $streams)
+    {
+        if (($responses === null || $streams === null) && !\class_exists(Psr17FactoryDiscovery::class)) {
+            throw new InvalidArgument(
+                'no PSR-17 factories: give the middleware a response and a stream factory, or install php-http/discovery'
+            );
+        }
+
+        $this->responses = $responses ?? Psr17FactoryDiscovery::findResponseFactory();
+        $this->streams = $streams ?? Psr17FactoryDiscovery::findStreamFactory();
+    }
+
+    /**
+     * The request's JSON-RPC messages, none when it has none, and the request with its body to be read again.
+     *
+     * @return array{list<array<array-key, mixed>>, ServerRequestInterface}
+     */
+    public function messages(ServerRequestInterface $request): array
+    {
+        $body = $request->getBody();
+
+        if ($request->getMethod() !== 'POST' || $body->getSize() > self::MAX_BODY_BYTES) {
+            return [[], $request];
+        }
+
+        $text = (string) $body;
+
+        if ($body->isSeekable()) {
+            $body->rewind();
+        } else {
+            $request = $request->withBody($this->streams->createStream($text));
+        }
+
+        $decoded = \json_decode($text, true);
+        $messages = \is_array($decoded) && \array_is_list($decoded) ? $decoded : [$decoded];
+
+        return [\array_values(\array_filter($messages, 'is_array')), $request];
+    }
+
+    /** @param array<string, string> $headers */
+    public function error(int $status, int $code, string $message, mixed $id, array $headers = []): ResponseInterface
+    {
+        $error = ['jsonrpc' => '2.0', 'id' => $id, 'error' => ['code' => $code, 'message' => $message]];
+        $body = $this->streams->createStream((string) Value::encode($id === null ? \array_diff_key($error, ['id' => 1]) : $error));
+        $response = $this->responses->createResponse($status)->withHeader('Content-Type', 'application/json');
+
+        foreach ($headers as $name => $value) {
+            $response = $response->withHeader($name, $value);
+        }
+
+        return $response->withBody($body);
+    }
+
+    /**
+     * What $do gives, or 503 when the store cannot do its part: the client tries again, and keeps its session.
+     *
+     * @param \Closure(): ResponseInterface $do
+     */
+    public function orUnavailable(\Closure $do): ResponseInterface
+    {
+        try {
+            return $do();
+        } catch (\Throwable $e) {
+            for ($cause = $e; $cause !== null; $cause = $cause->getPrevious()) {
+                if ($cause instanceof ExceptionInterface && !$cause instanceof InvalidArgument) {
+                    $message = 'The session store is not available.';
+
+                    return $this->error(503, -32603, $message, null, ['Retry-After' => '1']);
+                }
+            }
+
+            throw $e;
+        }
+    }
+}

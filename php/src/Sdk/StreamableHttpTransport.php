@@ -1,0 +1,76 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk;
+
+use Mcp\Server\Transport\StreamableHttpTransport as SdkTransport;
+use McpState\Exception\InvalidArgument;
+use McpState\Sdk\Internal\AtEndStream;
+use McpState\Sdk\Internal\ClientGone;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+
+/**
+ * The SDK's transport, whose streams keep quiet connections open and notice when nobody listens any more.
+ *
+ *     $server->run(new StreamableHttpTransport($sessions, $request))
+ *
+ * Nothing depends on it for being right. While a tool waits for its client the SDK's own transport writes nothing: nginx
+ * closes such a stream after 60 seconds (`fastcgi_read_timeout`), and PHP notices a client that has gone only when it
+ * writes. This one writes a comment (which clients skip) every $keepAliveMs. When the client has gone, the tool's wait
+ * ends, and what it had asked is late. It works with a session manager that blocks; others keep the SDK's ways.
+ */
+final class StreamableHttpTransport extends SdkTransport
+{
+    /**
+     * @param int   $keepAliveMs  how often a comment is written while a tool waits, in milliseconds
+     * @param mixed ...$arguments what the SDK's transport takes after the request, by name or in order
+     */
+    public function __construct(
+        private readonly SessionManager $sessions,
+        ServerRequestInterface $request,
+        private readonly int $keepAliveMs = 15_000,
+        mixed ...$arguments,
+    ) {
+        if ($keepAliveMs < 1) {
+            throw new InvalidArgument("a keepAliveMs of $keepAliveMs is not valid: it must be 1 or more");
+        }
+
+        parent::__construct($request, ...$arguments);
+    }
+
+    protected function createStreamedResponse(): ResponseInterface
+    {
+        $response = parent::createStreamedResponse();
+        $wroteAt = \hrtime(true);
+
+        $this->sessions->whileWaiting(function () use (&$wroteAt): void {
+            if (\hrtime(true) - $wroteAt >= 1_000_000 * $this->keepAliveMs) {
+                $wroteAt = \hrtime(true);
+                $this->keepAlive();
+            }
+        });
+
+        return $response->withBody(new AtEndStream($response->getBody(), function (): void {
+            $this->sessions->whileWaiting(null);
+            $this->sessions->release();
+        }));
+    }
+
+    /** @throws ClientGone where PHP does not end by itself when the client has gone (`ignore_user_abort`) */
+    private function keepAlive(): void
+    {
+        echo ": keep-alive\n\n";
+
+        if (\ob_get_level() > 0) {
+            @\ob_flush();
+        }
+
+        \flush();
+
+        if (\connection_aborted() === 1) {
+            throw new ClientGone('the client has closed the stream');
+        }
+    }
+}

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use crate::clock::Millis;
 use crate::error::{DsnError, shorten};
 use crate::settings::{Durability, Limit, OnFull, Settings};
 
@@ -80,51 +81,55 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_encoding::percent_decode_str(text).decode_utf8().ok()
 }
 
-// Inlined into `parse_over` it keeps LLVM (rustc 1.95, release) in constraint elimination for more than nine minutes.
-#[inline(never)]
 fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError> {
-    let number = || {
-        parse_number(value)
-            .ok_or_else(|| bad_option(name, value, "it must be a whole number, with K, M or G behind it for sizes"))
-    };
-    let positive = || match number()? {
-        0 => Err(bad_option(name, value, "it must be greater than 0")),
-        number => Ok(number),
-    };
-    let span = || match positive()? {
-        number if number > MAX_SPAN_MS => Err(bad_option(name, value, "it must be at most ten years")),
-        number => Ok(number),
-    };
-    if let Some(&limit) = Limit::ALL.iter().find(|limit| limit.name() == name) {
-        settings.set_limit(limit, positive()?);
+    if let Some(limit) = Limit::named(name) {
+        settings.set_limit(limit, number(name, value)?);
         return Ok(());
     }
     match name {
-        "ttl_ms" => settings.ttl_ms = span()?,
-        "lease_ms" => settings.lease_ms = span()?,
-        "request_timeout_ms" => settings.request_timeout_ms = span()?,
-        "on_full" => {
-            settings.on_full = match value {
-                "evict" => OnFull::Evict,
-                "reject" => OnFull::Reject,
-                _ => return Err(bad_option(name, value, "it must be evict or reject")),
-            }
-        }
+        "ttl_ms" => settings.ttl_ms = span(name, value)?,
+        "lease_ms" => settings.lease_ms = span(name, value)?,
+        "request_timeout_ms" => settings.request_timeout_ms = span(name, value)?,
+        "on_full" => settings.on_full = one_of(name, value, &[("evict", OnFull::Evict), ("reject", OnFull::Reject)])?,
         "durability" => {
-            settings.durability = Some(match value {
-                "none" => Durability::None,
-                "sync" => Durability::Sync,
-                _ => return Err(bad_option(name, value, "it must be none or sync")),
-            });
+            let choices = [("none", Durability::None), ("sync", Durability::Sync)];
+            settings.durability = Some(one_of(name, value, &choices)?);
         }
         "group" if !value.is_empty() => settings.group = Some(value.to_owned()),
         "group" => return Err(bad_option(name, value, "it must be the name or number of a group")),
-        _ => {
-            let known: Vec<_> = OPTIONS.into_iter().chain(Limit::ALL.iter().map(|limit| limit.name())).collect();
-            return Err(DsnError::UnknownOption { option: name.chars().take(40).collect(), known: known.join(", ") });
-        }
+        _ => return Err(unknown_option(name)),
     }
     Ok(())
+}
+
+fn unknown_option(name: &str) -> DsnError {
+    let known: Vec<_> = OPTIONS.into_iter().chain(Limit::ALL.iter().map(|limit| limit.name())).collect();
+    DsnError::UnknownOption { option: name.chars().take(40).collect(), known: known.join(", ") }
+}
+
+/// A number greater than 0.
+fn number(name: &str, value: &str) -> Result<u64, DsnError> {
+    match parse_number(value) {
+        None => Err(bad_option(name, value, "it must be a whole number, with K, M or G behind it for sizes")),
+        Some(0) => Err(bad_option(name, value, "it must be greater than 0")),
+        Some(number) => Ok(number),
+    }
+}
+
+/// Milliseconds.
+fn span(name: &str, value: &str) -> Result<Millis, DsnError> {
+    match number(name, value)? {
+        span if span > MAX_SPAN_MS => Err(bad_option(name, value, "it must be at most ten years")),
+        span => Ok(span),
+    }
+}
+
+fn one_of<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, DsnError> {
+    let chosen = choices.iter().find(|(choice, _)| *choice == value);
+    chosen.map(|&(_, chosen)| chosen).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|&(choice, _)| choice).collect();
+        bad_option(name, value, &format!("it must be {}", names.join(" or ")))
+    })
 }
 
 /// The longest time that can be set: ten years, far from where sums of milliseconds overflow.

@@ -15,6 +15,14 @@ macro_rules! limits {
             /// All limits, in the order they are documented.
             pub const ALL: &'static [Limit] = &[$(Limit::$variant,)*];
 
+            /// The limit of this name.
+            pub fn named(name: &str) -> Option<Limit> {
+                match name {
+                    $($option => Some(Limit::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// The limit's name: the option of the DSN and, with `mcp_state.` before it, the ini setting.
             pub const fn name(self) -> &'static str { match self { $(Limit::$variant => $option,)* } }
 

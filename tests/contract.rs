@@ -188,6 +188,8 @@ contract! {
         let session = store.session();
         session.enqueue_broadcast("\"early\"", "").unwrap();
         let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        let waited = session.wait(&stream, Interest::MESSAGE, 0, Duration::ZERO).unwrap();
+        assert_eq!(waited.outcome, WaitedFor::Ready);
         assert_eq!(texts(session.take_outgoing(&stream, 9).unwrap()), ["\"early\""]);
     }
 
@@ -640,6 +642,10 @@ contract! {
         assert!(attributes.compare_and_set("a", Some(r#"{"y":2,"x":1}"#), None).unwrap());
         assert!(attributes.compare_and_set("a", None, Some("5")).unwrap());
         assert_eq!(attributes.get("a").unwrap().unwrap(), "5");
+        attributes.set("a", "null").unwrap();
+        assert!(attributes.compare_and_set("a", None, Some("6")).unwrap());
+        attributes.set("a", "null").unwrap();
+        assert!(attributes.compare_and_set("a", Some("null"), Some("7")).unwrap());
     }
 
     a_patch_is_applied_in_order_and_all_or_nothing(store) {
@@ -709,6 +715,7 @@ contract! {
         }
         let read = bus.since("t", 1, 2).unwrap();
         assert_eq!((read.messages, read.cursor, read.missed), (vec![(3, "m3".into()), (4, "m4".into())], 4, 1));
+        assert_eq!(bus.since("t", 0, 2).unwrap().missed, 2, "a reader of before the first message is told, too");
         let read = bus.since("t", 4, 2).unwrap();
         assert_eq!((read.messages, read.cursor, read.missed), (vec![(5, "m5".into())], 5, 0));
         let read = bus.since("t", 5, 2).unwrap();
@@ -717,7 +724,7 @@ contract! {
         assert!(!bus.wait_since("t", 5, Duration::ZERO).unwrap());
         assert_eq!(bus.cursor("other").unwrap(), 0);
         let read = bus.since("t", 77, 9).unwrap();
-        assert_eq!((read.messages.len(), read.cursor), (3, 5), "a cursor of an earlier life of the topic");
+        assert_eq!((read.messages.len(), read.cursor, read.missed), (3, 5, 0), "a cursor of an earlier life of the topic");
     }
 
     the_bus_is_bounded(store, "max_topics=2&max_topic_bytes=10&max_message_bytes=8") {

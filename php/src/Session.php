@@ -286,9 +286,7 @@ final class Session
         $value = $value === null ? null : Json::encode($value);
 
         try {
-            // The engine tells a stored null from an absent value; here neither is a value.
-            return $this->driver->compareAndSet($key, $expected, $value)
-                || ($expected === null && $this->driver->compareAndSet($key, 'null', $value));
+            return $this->driver->compareAndSet($key, $expected, $value);
         } catch (Native\Failure | Ffi\Failure $failure) {
             throw FailureKind::exception($failure);
         }

@@ -150,10 +150,10 @@ impl Transition<'_> {
         }
     }
 
-    /// Sets `key` (or removes it) if its value equals `expected` as JSON, or is absent when that is `None`. Whether it did.
+    /// Sets `key` (or removes it) if its value equals `expected` as JSON. Whether it did. Null counts as no value.
     pub fn compare_and_set(&mut self, key: &AttributeKey, expected: Option<&str>, json: Option<&str>) -> Step<bool> {
-        let expected = expected.map(parse).transpose()?;
-        let current = self.get(key)?.as_deref().map(parse).transpose()?;
+        let expected = expected.map(parse).transpose()?.filter(|value| !value.is_null());
+        let current = self.get(key)?.as_deref().map(parse).transpose()?.filter(|value| !value.is_null());
         if current != expected {
             return Ok(false);
         }

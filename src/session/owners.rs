@@ -92,6 +92,12 @@ impl Transition<'_> {
             message_at: 0,
             cancelled_at: 0,
         });
+        // Broadcasts that wait are news to a new stream.
+        let index = self.record().owners.len() - 1;
+        if self.has_messages(index) {
+            let event = self.event(index);
+            self.housekeeping_mut().owners[index].message_at = event;
+        }
         Ok(())
     }
 

@@ -107,7 +107,7 @@ pub(super) fn cursor(rows: &dyn Rows, topic: Digest) -> Result<u64, StoreError> 
 pub(super) fn since(rows: &dyn Rows, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
     let Some(head) = Topic::read(rows, topic)? else { return Ok(BusEntries::default()) };
     // A cursor the topic has not reached is one of an earlier life of the topic: all that is here is new.
-    let cursor = if cursor >= head.next { 0 } else { cursor };
+    let cursor = if cursor >= head.next { head.first - 1 } else { cursor };
     let first = head.first.max(cursor + 1);
     let end = head.next.min(first.saturating_add(max as u64));
     let messages = (first..end)
@@ -117,8 +117,7 @@ pub(super) fn since(rows: &dyn Rows, topic: Digest, cursor: u64, max: usize) -> 
             Ok((number, String::from_utf8(message.into_owned()).map_err(|_| damaged())?))
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
-    let missed = if cursor == 0 { 0 } else { first - cursor - 1 };
-    Ok(BusEntries { messages, cursor: end.max(first) - 1, missed })
+    Ok(BusEntries { messages, cursor: end.max(first) - 1, missed: first - cursor - 1 })
 }
 
 /// Removes topics that have been silent for long. How many.

@@ -233,7 +233,7 @@ final class Session
     /** Whether $json was put: false when $key had a value that is not null. @throws Failure */
     public function putIfAbsent(string $key, string $json): bool {}
 
-    /** Whether $key held $expected (null: was absent), as JSON values, and now holds $json (null: is removed). @throws Failure */
+    /** Whether $key held $expected (null: was absent or null), as JSON values, and now holds $json (null: is removed). @throws Failure */
     public function compareAndSet(string $key, ?string $expected, ?string $json): bool {}
 
     /**

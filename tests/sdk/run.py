@@ -18,57 +18,8 @@ from contextlib import nullcontext
 
 from support import WORKERS, autoloader, busy_processors, site
 
-import scenarios
-from scenarios import SCENARIOS, Ask, Options, Tally, Verdict, sentinel
-
-
-@scenarios.scenario("N", "8 parallel subscriptions")
-async def subscriptions(options: Options, tally: Tally) -> None:
-    """In place of the example server's: no tool of the SDK announces a change to other streams."""
-    uris = [f"note://{sentinel('note')}" for _ in range(options.size or 8)]
-    async with options.client() as client:
-        await asyncio.gather(*(client.request("resources/subscribe", {"uri": uri}) for uri in uris))
-        kept = (await scenarios.recall(client)).get("resource_subscriptions") or {}
-        for uri in uris:
-            tally.count(Verdict.RIGHT if uri in kept else Verdict.LOST, f"{uri}: kept are {kept}")
-
-
-@scenarios.scenario("G", "DELETE while a stream waits")
-async def delete(options: Options, tally: Tally) -> None:
-    """As the example server's, but that the SDK hands the error to the tool, whose result then says it."""
-    async with options.client() as client:
-        ask = Ask(client, options)
-        await ask.question()
-        status = await client.delete()
-        tally.check(status in (200, 204), f"DELETE: HTTP {status}")
-        _, ping = await client.request("ping")
-        tally.check(ping.status == 404, f"a call after DELETE: HTTP {ping.status}")
-        reply = await ask.reply()
-        own = reply.response(ask.id)
-        error = own is not None and scenarios.tool_text(own)[1]
-        tally.check(not reply.timed_out and error, f"the waiting call ends with an error: {reply}")
-        _, ping = await client.request("ping")
-        tally.check(ping.status == 404, f"a call after the waiting one has ended: HTTP {ping.status}")
-
-
-@scenarios.scenario("D-inner", "a tool asks, gets no answer, and asks again")
-async def ask_again(options: Options, tally: Tally) -> None:
-    """Within one call: what timed out must not answer the next question."""
-    async with options.client() as client:
-        expiring = Ask(client, options, timeout=1)
-        await expiring.count_timeout(tally)
-        word = sentinel("twice")
-        call = asyncio.create_task(client.call("ask", {"sentinel": word, "timeout": options.ask_timeout, "times": 2}))
-        for _ in range(2):
-            question = await client.question(word, options.question_timeout)
-            client._asked.pop(word)
-            await question.answer()
-        id, reply = await call
-        tally.count(*scenarios.judge(id, reply, f"{word} {word}"))
-
-
-ONLY_OURS = ("I", "J", "M")
-"""They look at what the SDK's own store does not say, or has not: why an answer is discarded, lives in milliseconds."""
+from scenarios import Options, Tally
+from sdk_scenarios import ONLY_OURS, SCENARIOS, repeat
 
 HEAD = f"{'':<15}{'runs':>5}{'right':>14}{'lost':>7}{'swapped':>9}{'timed out':>10}{'errors':>8}{'strayed':>9}{'wall s':>9}{'p50 ms':>9}{'p99 ms':>9}"
 
@@ -79,21 +30,6 @@ def row(name: str, runs: int, tally: Tally) -> str:
     numbers = [f"{tally.right}/{tally.total}", tally.lost, tally.swapped, tally.timed_out, tally.errors, tally.strayed]
     text = "{:<15}{:>5}{:>14}{:>7}{:>9}{:>10}{:>8}{:>9}{:>9.2f}{:>9}{:>9}  {}"
     return text.format(name, runs, *numbers, wall, *quantiles, "" if tally.is_right else "WRONG")
-
-
-async def repeat(id: str, url: str, runs: int, settings: argparse.Namespace, timeout: float) -> Tally:
-    options = Options(
-        url,
-        call_timeout=timeout,
-        ask_timeout=timeout * 0.8,
-        question_timeout=timeout * 0.6,
-        random=random.Random(f"{settings.seed} {id}"),
-        size=settings.size if id == "R" else 0,
-    )
-    tally = Tally()
-    for _ in range(runs):
-        tally.add(await scenarios.run(id, options))
-    return tally
 
 
 def main() -> int:
@@ -123,7 +59,16 @@ def main() -> int:
                 for id in ids:
                     if not ours and id in ONLY_OURS:
                         continue
-                    tally = asyncio.run(repeat(id, url, runs, settings, 60 if ours else 8))
+                    timeout = 60.0 if ours else 8.0
+                    options = Options(
+                        url,
+                        call_timeout=timeout,
+                        ask_timeout=timeout * 0.8,
+                        question_timeout=timeout * 0.6,
+                        random=random.Random(f"{settings.seed} {id}"),
+                        size=settings.size if id == "R" else 0,
+                    )
+                    tally = asyncio.run(repeat(id, options, runs))
                     print(row(id, runs, tally), flush=True)
                     if ours and not tally.is_right:
                         wrong += 1

@@ -16,22 +16,34 @@ for path in ("examples/client", "tests/system"):
 
 from lib.servers import EXTENSION, Nginx, PhpFpm  # noqa: E402
 
-APP = ROOT / "tests/sdk/server/index.php"
+SERVER = ROOT / "tests/sdk/server/index.php"
+DOUBLE = ROOT / "tests/sdk/double/index.php"
 WORKERS = 16
 
 
 @contextlib.contextmanager
 def site(
-    autoload: Path, sessions: str = "mcp-state", *, workers: int = WORKERS, ini: dict[str, object] | None = None, **env: str
+    autoload: Path, sessions: str = "mcp-state", *, ini: dict[str, object] | None = None, **env: str
 ) -> Iterator[tuple[str, PhpFpm]]:
     """The tests' server (server/index.php) on the SDK that $autoload loads: its URL, and php-fpm."""
-    environment = {
-        "MCP_SDK_AUTOLOAD": str(autoload),
-        "MCP_SDK_SESSIONS": sessions,
-        "MCP_STATE_BLOBS": "{data}/blobs",
-    } | env
+    with _served(SERVER, sessions, ini, {"MCP_SDK_AUTOLOAD": str(autoload)} | env) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def double(
+    generation: str, sessions: str = "mcp-state", *, ini: dict[str, object] | None = None, **env: str
+) -> Iterator[tuple[str, PhpFpm]]:
+    """The same on the double of the SDK (double/index.php) of a generation, "08" or "09"."""
+    with _served(DOUBLE, sessions, ini, {"MCP_DOUBLE_GENERATION": generation} | env) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def _served(app: Path, sessions: str, ini: dict[str, object] | None, env: dict[str, str]) -> Iterator[tuple[str, PhpFpm]]:
+    environment = {"MCP_SDK_SESSIONS": sessions, "MCP_STATE_BLOBS": "{data}/blobs"} | env
     extension = EXTENSION if sessions == "mcp-state" else None
-    with PhpFpm(APP, workers=workers, extension=extension, env=environment, ini=ini) as php, Nginx(php) as nginx:
+    with PhpFpm(app, workers=WORKERS, extension=extension, env=environment, ini=ini) as php, Nginx(php) as nginx:
         yield nginx.url + "/mcp", php
 
 

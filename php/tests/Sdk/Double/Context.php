@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk\Double;
+
+use Mcp\Server\Session\SessionInterface;
+
+/** What a tool of the double has of the client: questions and progress, both by suspending its fiber. */
+final class Context
+{
+    public function __construct(public readonly SessionInterface $session)
+    {
+    }
+
+    /**
+     * The client's answer.
+     *
+     * @throws \RuntimeException when there is none
+     */
+    public function elicit(string $message, int $timeoutS = 120): string
+    {
+        $request = ['jsonrpc' => '2.0', 'method' => 'elicitation/create', 'params' => ['message' => $message]];
+        $response = \Fiber::suspend(['type' => 'request', 'request' => $request, 'timeout' => $timeoutS]);
+
+        if (!\is_array($response)) {
+            throw new \RuntimeException('The stream gave neither a response nor an error.');
+        }
+
+        if (isset($response['error'])) {
+            throw new \RuntimeException($response['error']['message']);
+        }
+
+        return $response['result']['content']['answer'];
+    }
+
+    public function progress(int $progress, int $total): void
+    {
+        $token = $this->session->get('_mcp.active_request_meta', [])['progressToken'] ?? null;
+
+        if ($token !== null) {
+            $params = ['progressToken' => $token, 'progress' => $progress, 'total' => $total];
+            $notification = ['jsonrpc' => '2.0', 'method' => 'notifications/progress', 'params' => $params];
+            \Fiber::suspend(['type' => 'notification', 'notification' => $notification]);
+        }
+    }
+}

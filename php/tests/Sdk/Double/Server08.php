@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk\Double;
+
+use Mcp\Server\Session\SessionInterface;
+use Symfony\Component\Uid\Uuid;
+
+/** The SDK from 0.5 to 0.8: everything that goes to the client goes through the session's queue. */
+final class Server08 extends Server
+{
+    protected function process(array $message, SessionInterface $session): Reply
+    {
+        if (isset($message['method'], $message['id'])) {
+            $this->request($message, $session);
+        } elseif (isset($message['method'])) {
+            $session->set('initialized', true);
+        } else {
+            $session->set(self::RESPONSES . $message['id'], $message);
+            $session->forget(self::META);
+        }
+
+        $session->save();
+
+        return $this->fiber === null ? self::json($this->consume($session->getId())) : $this->stream($session->getId());
+    }
+
+    protected function loop(Uuid $id, \Closure $write): void
+    {
+        while ($this->fiber->isSuspended()) {
+            foreach ($this->consume($id) as $row) {
+                $write($row['message']);
+            }
+
+            $pending = $this->sessions->createWithId($id)->get(self::PENDING, []);
+
+            if ($pending === []) {
+                $this->resume(null, $id);
+
+                continue;
+            }
+
+            $isResumed = false;
+
+            foreach ($pending as $entry) {
+                $answer = $this->answer($entry['request_id'], $id);
+
+                if ($answer === null && \time() - $entry['timestamp'] >= $entry['timeout']) {
+                    $answer = self::error($entry['request_id'], -32603, 'Request timed out');
+                }
+
+                if ($answer !== null) {
+                    $this->resume($answer, $id);
+                    $isResumed = true;
+
+                    break;
+                }
+            }
+
+            if (!$isResumed) {
+                $this->sleep();
+            }
+        }
+    }
+
+    private function request(array $request, SessionInterface $session): void
+    {
+        $this->begin($request, $session);
+        $fiber = new \Fiber(fn (): array => $this->respond($request, $session));
+        $yielded = $fiber->start();
+
+        if ($fiber->isSuspended()) {
+            $this->yielded($yielded, $session);
+            $this->fiber = $fiber;
+        } else {
+            $this->queue(self::encode($fiber->getReturn()), 'response', $session);
+        }
+    }
+
+    private function resume(?array $with, Uuid $id): void
+    {
+        $yielded = $this->fiber->resume($with);
+
+        if ($yielded !== null) {
+            $session = $this->sessions->createWithId($id);
+
+            try {
+                $this->yielded($yielded, $session);
+            } finally {
+                $session->save();
+            }
+        }
+    }
+
+    private function yielded(array $yielded, SessionInterface $session): void
+    {
+        if ($yielded['type'] === 'notification') {
+            $this->queue(self::encode($yielded['notification']), 'notification', $session);
+
+            return;
+        }
+
+        $id = $session->get(self::COUNTER, 1000);
+        $session->set(self::COUNTER, $id + 1);
+        $pending = $session->get(self::PENDING, []);
+        $pending[$id] = ['request_id' => $id, 'timeout' => $yielded['timeout'], 'timestamp' => \time()];
+        $session->set(self::PENDING, $pending);
+        $this->queue(self::encode($yielded['request'] + ['id' => $id]), 'request', $session);
+    }
+
+    private function queue(string $message, string $type, SessionInterface $session): void
+    {
+        $queue = $session->get(self::QUEUE, []);
+        $queue[] = ['message' => $message, 'context' => ['type' => $type]];
+        $session->set(self::QUEUE, $queue);
+    }
+
+    private function consume(Uuid $id): array
+    {
+        $session = $this->sessions->createWithId($id);
+        $queue = $session->get(self::QUEUE, []);
+        $session->set(self::QUEUE, []);
+        $session->save();
+
+        return $queue;
+    }
+
+    private function answer(int $requestId, Uuid $id): ?array
+    {
+        $session = $this->sessions->createWithId($id);
+        $response = $session->get(self::RESPONSES . $requestId);
+
+        if ($response !== null) {
+            $session->set(self::RESPONSES . $requestId, null);
+            $pending = $session->get(self::PENDING, []);
+            unset($pending[$requestId]);
+            $session->set(self::PENDING, $pending);
+            $session->save();
+        }
+
+        return $response;
+    }
+}

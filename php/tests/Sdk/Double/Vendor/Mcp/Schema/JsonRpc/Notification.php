@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Mcp\Schema\JsonRpc;
+
+/** In the SDK every notification has a class; here its method and parameters say all. */
+class Notification implements \JsonSerializable
+{
+    public function __construct(public readonly string $method, public readonly array $params = [])
+    {
+    }
+
+    public function jsonSerialize(): array
+    {
+        return ['jsonrpc' => '2.0', 'method' => $this->method, 'params' => $this->params];
+    }
+}

@@ -1,0 +1,20 @@
+<?php
+
+/**
+ * The SDK that the drop-ins are tested on: the one that MCP_SDK_AUTOLOAD names, or, class by class, the double of whatever
+ * is not installed.
+ */
+
+declare(strict_types=1);
+
+if (getenv('MCP_SDK_AUTOLOAD')) {
+    require getenv('MCP_SDK_AUTOLOAD');
+}
+
+spl_autoload_register(static function (string $class): void {
+    $file = __DIR__ . '/Double/Vendor/' . strtr($class, '\\', '/') . '.php';
+
+    if (is_file($file)) {
+        require $file;
+    }
+});

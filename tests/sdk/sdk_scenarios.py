@@ -1,0 +1,76 @@
+"""The scenarios of examples/client/scenarios.py as they are on the SDK: two differ, one is added."""
+
+from __future__ import annotations
+
+import asyncio
+
+import scenarios
+from scenarios import SCENARIOS, Ask, Options, Tally, Verdict, scenario, sentinel
+
+__all__ = ["ONLY_OURS", "SCENARIOS", "repeat"]
+
+ONLY_OURS = ("I", "J", "M")
+"""They look at what the SDK's own store does not say, or has not: why an answer is discarded, lives in milliseconds."""
+
+
+@scenario("N", "8 parallel subscriptions")
+async def subscriptions(options: Options, tally: Tally) -> None:
+    """In place of the example server's: no tool of the SDK announces a change to other streams."""
+    uris = [f"note://{sentinel('note')}" for _ in range(options.size or 8)]
+    async with options.client() as client:
+        await asyncio.gather(*(client.request("resources/subscribe", {"uri": uri}) for uri in uris))
+        kept = (await scenarios.recall(client)).get("resource_subscriptions") or {}
+        for uri in uris:
+            tally.count(Verdict.RIGHT if uri in kept else Verdict.LOST, f"{uri}: kept are {kept}")
+
+
+@scenario("G", "DELETE while a stream waits")
+async def delete(options: Options, tally: Tally) -> None:
+    """As the example server's, but that the SDK hands the error to the tool, whose result then says it."""
+    async with options.client() as client:
+        ask = Ask(client, options)
+        await ask.question()
+        status = await client.delete()
+        tally.check(status in (200, 204), f"DELETE: HTTP {status}")
+        _, ping = await client.request("ping")
+        tally.check(ping.status == 404, f"a call after DELETE: HTTP {ping.status}")
+        reply = await ask.reply()
+        own = reply.response(ask.id)
+        is_error = own is not None and scenarios.tool_text(own)[1]
+        tally.check(not reply.timed_out and is_error, f"the waiting call ends with an error: {reply}")
+        _, ping = await client.request("ping")
+        tally.check(ping.status == 404, f"a call after the waiting one has ended: HTTP {ping.status}")
+
+
+@scenario("D-inner", "an ask expires; another tool asks twice")
+async def ask_twice(options: Options, tally: Tally) -> None:
+    """Within one call, a second question gets its own answer, and nothing of what timed out before."""
+    async with options.client() as client:
+        expiring = Ask(client, options, timeout=1)
+        await expiring.count_timeout(tally)
+        word = sentinel("twice")
+        call = asyncio.create_task(client.call("ask", {"sentinel": word, "timeout": options.ask_timeout, "times": 2}))
+        for i in range(2):
+            await wait_for_questions(client, word, i + 1, options.question_timeout)
+            question = [q for q in client.questions if q.text == word][i:]
+            if not question:
+                break
+            await question[0].answer()
+        id, reply = await call
+        tally.count(*scenarios.judge(id, reply, f"{word} {word}"))
+
+
+async def wait_for_questions(client: scenarios.McpClient, text: str, count: int, seconds: float) -> None:
+    """Until $count questions with this text have come, or $seconds have passed."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while sum(q.text == text for q in client.questions) < count and loop.time() < end:
+        await asyncio.sleep(0.005)
+
+
+async def repeat(id: str, options: Options, runs: int) -> Tally:
+    """Several runs of one scenario."""
+    tally = Tally()
+    for _ in range(runs):
+        tally.add(await scenarios.run(id, options))
+    return tally

@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use ext_php_rs::builders::ClassBuilder;
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::ffi::{
-    IS_LONG, IS_NULL, IS_STRING, std_object_handlers, zend_function, zend_object_handlers, zend_objects_new, zend_throw_error,
+    IS_LONG, IS_NULL, IS_STRING, std_object_handlers, zend_function, zend_object_handlers, zend_objects_new,
+    zend_throw_error,
 };
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendObject;

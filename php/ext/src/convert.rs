@@ -7,7 +7,7 @@ use ext_php_rs::boxed::ZBox;
 use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
 use ext_php_rs::flags::DataType;
 use ext_php_rs::types::{ZendHashTable, Zval};
-use mcp_state::{InvalidArgument, OwnerToken, RequestId};
+use mcp_state::{OwnerToken, RequestId};
 
 use crate::failure::{Failure, invalid};
 
@@ -114,14 +114,14 @@ pub(crate) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The change that one element of `patch`'s list asks for: `[key, JSON text or null]`.
-pub(crate) fn change(element: &Zval) -> Result<(&str, Option<&str>), Failure> {
+/// The change that the element at `index` of `patch`'s list asks for: `[key, JSON text or null]`.
+pub(crate) fn change((index, element): (usize, &Zval)) -> Result<(&str, Option<&str>), Failure> {
     let wrong = || {
-        InvalidArgument {
-            what: "changes",
-            value: "of patch".into(),
-            reason: "each must be a list of a key and a JSON text, or null to remove the key".into(),
-        }
+        invalid(
+            "change",
+            &(index + 1).to_string(),
+            "it must be a list of a key and a JSON text, or null to remove the key",
+        )
     };
     let pair = element.dereference().array().filter(|pair| pair.len() == 2).ok_or_else(wrong)?;
     let at = |index| pair.get_index(index).map(Zval::dereference);

@@ -48,7 +48,13 @@ unsafe extern "C" {
         doc_comment: *mut zend_string,
         property_type: zend_type,
     ) -> *mut zend_property_info;
-    fn zend_update_property(class: *mut ClassEntry, object: *mut ZendObject, name: *const u8, length: usize, value: *mut Zval);
+    fn zend_update_property(
+        class: *mut ClassEntry,
+        object: *mut ZendObject,
+        name: *const u8,
+        length: usize,
+        value: *mut Zval,
+    );
 }
 
 /// What is thrown as `McpState\Native\Failure`.

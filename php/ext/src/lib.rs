@@ -3,6 +3,7 @@
 //! Invariants: no lock is held across a call into Zend (what the engine gives is copied out before PHP values are built); MINIT
 //! only registers, and opens no file, thread or store; no panic leaves Rust. `stubs/mcp_state.stub.php` is the contract, and
 //! `tests/001-reflection.phpt` compares it with what is registered here.
+#![allow(missing_docs, reason = "php_module makes public functions, and no Rust code uses this crate")]
 
 mod classes;
 mod convert;
@@ -17,7 +18,7 @@ mod stores;
 use ext_php_rs::builders::ModuleBuilder;
 use ext_php_rs::php_module;
 
-use classes::{shutdown, startup};
+use crate::classes::{shutdown, startup};
 
 /// The number the Composer library checks: it changes when a signature or a number of the stubs changes.
 const API_VERSION: i64 = 1;

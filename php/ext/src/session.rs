@@ -166,12 +166,17 @@ impl Session {
     }
 
     pub(crate) fn patch(&self, changes: &ZendHashTable) -> Result<(), Failure> {
-        let changes = changes.values().map(change).collect::<Result<Vec<_>, _>>()?;
+        let changes = changes.values().enumerate().map(change).collect::<Result<Vec<_>, _>>()?;
         Ok(self.session.attributes().patch(changes)?)
     }
 
     #[php(defaults(context = EMPTY))]
-    pub(crate) fn enqueue_outgoing(&self, owner: Text<'_>, message: Text<'_>, context: Text<'_>) -> Result<i64, Failure> {
+    pub(crate) fn enqueue_outgoing(
+        &self,
+        owner: Text<'_>,
+        message: Text<'_>,
+        context: Text<'_>,
+    ) -> Result<i64, Failure> {
         let (message, context) = (message.get("message")?, context.get("context")?);
         Ok(int(self.session.enqueue_outgoing(&owner.owner()?, message, context)?))
     }

@@ -18,7 +18,7 @@ use crate::session::{
     RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition, is_session_limit,
 };
 use crate::settings::{Limit, OnFull, Settings};
-use crate::store::{self, Access, BusEntries, Store};
+use crate::store::{self, Access, BusEntries, FoundStore, Store};
 
 /// An open store.
 #[derive(Clone)]
@@ -143,6 +143,18 @@ impl Engine {
         Self::with_clock(dsn, settings, Arc::new(BootClock))
     }
 
+    /// Opens a store that is there already, and makes nothing: for tools that look at the stores of others.
+    pub fn open_existing(dsn: &str) -> Result<Self, Error> {
+        let parsed = Dsn::parse(dsn)?;
+        store::require(&parsed)?;
+        Self::open(dsn)
+    }
+
+    /// The stores of this machine that this user may see, by the places where shared-memory stores are.
+    pub fn find_stores() -> Vec<FoundStore> {
+        store::find()
+    }
+
     /// The same with a clock of the caller's: all users of the store must share it.
     pub fn with_clock(dsn: &str, settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let parsed = Dsn::parse_over(dsn, settings)?;
@@ -209,6 +221,18 @@ impl Engine {
         let key = Digest::of(id.as_str().as_bytes());
         let incarnation = self.run(key, Access::Read, |session, _| session.open(&id, principal))?;
         Ok(incarnation.map(|incarnation| Session {
+            engine: self.clone(),
+            key,
+            handle: Handle { id, incarnation, principal },
+        }))
+    }
+
+    /// The session with this id whoever it belongs to: for whoever operates the store, never for a client.
+    pub fn open_session_as_operator(&self, id: &str) -> Result<Option<Session>, Error> {
+        let id = SessionId::new(id)?;
+        let key = Digest::of(id.as_str().as_bytes());
+        let found = self.run(key, Access::Read, |session, _| session.open_as_operator(&id))?;
+        Ok(found.map(|(incarnation, principal)| Session {
             engine: self.clone(),
             key,
             handle: Handle { id, incarnation, principal },

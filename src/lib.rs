@@ -46,7 +46,7 @@ pub use session::{
     PendingInfo, RequestCancellation, Resolved,
 };
 pub use settings::{Durability, Limit, OnFull, Settings};
-pub use store::BusEntries;
+pub use store::{BusEntries, FoundStore};
 
 /// The version of this library, as in `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -98,6 +98,10 @@ fn process_exists(pid: u32) -> bool {
     found || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
+/// The kernel's flag of a process that is on its way out (`PF_EXITING`). A killed process closes its sockets, so that its client
+/// can answer somebody else, a moment before it is a zombie.
+const EXITING: u64 = 0x4;
+
 /// What `/proc/PID/stat` says of a process.
 struct Stat {
     started: u64,
@@ -112,7 +116,9 @@ impl Stat {
     /// The command in parentheses may hold anything; fields are counted from behind its last parenthesis (proc(5)).
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
-        Some(Self { started: fields.get(19)?.parse().ok()?, ended: matches!(*fields.first()?, "Z" | "X" | "x") })
+        let flags: u64 = fields.get(6)?.parse().ok()?;
+        let ended = matches!(*fields.first()?, "Z" | "X" | "x") || flags & EXITING != 0;
+        Some(Self { started: fields.get(19)?.parse().ok()?, ended })
     }
 }
 
@@ -144,7 +150,16 @@ mod tests {
 
     #[test]
     fn a_command_may_hold_parentheses_and_spaces() {
-        let line = "7 (a ) (b) S 1 7 7 0 -1 4 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
-        assert_eq!(Stat::parse(line).unwrap().started, 4242);
+        let line = "7 (a ) (b) S 1 7 7 0 -1 64 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!((stat.started, stat.ended), (4242, false));
+    }
+
+    #[test]
+    fn a_process_that_is_on_its_way_out_has_ended() {
+        for (state, flags, ended) in [("R", 64, false), ("R", 68, true), ("Z", 64, true), ("T", 64, false)] {
+            let line = format!("7 (a) {state} 1 7 7 0 -1 {flags} 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1");
+            assert_eq!(Stat::parse(&line).unwrap().ended, ended, "{line}");
+        }
     }
 }

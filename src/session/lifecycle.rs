@@ -94,6 +94,15 @@ impl Transition<'_> {
         Ok(found.then(|| self.record().incarnation))
     }
 
+    /// The incarnation and principal of the session, whoever it belongs to: for whoever operates the store.
+    pub fn open_as_operator(&mut self, id: &SessionId) -> Step<Option<(u64, Option<Digest>)>> {
+        let found = match &self.record {
+            Some(record) if record.id == id.as_str() => self.is_there()?,
+            _ => false,
+        };
+        Ok(found.then(|| (self.record().incarnation, self.record().principal)))
+    }
+
     /// Lets an operation in: the session of this handle is there. Renews its expiry when less than 3/4 remains.
     pub fn enter(&mut self, handle: &Handle) -> Step<()> {
         let found = match &self.record {

@@ -21,6 +21,7 @@ use crate::session::{Census, IndexKey, Record, Step, StoreView, Transition};
 use crate::settings::Settings;
 
 pub use bus::BusEntries;
+pub use lmdb::FoundStore;
 use local::LocalStore;
 use memory::Memory;
 
@@ -117,4 +118,18 @@ pub(crate) fn reset(dsn: &crate::dsn::Dsn) -> Result<(), Error> {
         Place::Memory => Ok(()),
         Place::SharedMemory(_) | Place::Directory(_) => lmdb::reset(&dsn.place, &dsn.settings),
     }
+}
+
+/// Fails unless the store of a DSN is there.
+pub(crate) fn require(dsn: &crate::dsn::Dsn) -> Result<(), Error> {
+    use crate::dsn::Place;
+    match dsn.place {
+        Place::Memory => Ok(()),
+        Place::SharedMemory(_) | Place::Directory(_) => lmdb::require(&dsn.place, &dsn.settings),
+    }
+}
+
+/// The shared-memory stores of this machine.
+pub(crate) fn find() -> Vec<FoundStore> {
+    lmdb::find()
 }

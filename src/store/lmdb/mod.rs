@@ -37,6 +37,7 @@ use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
 use environment::Environment;
+pub use place::FoundStore;
 use place::{Directory, allocate};
 
 /// Space that is kept for freeing operations on a full file system, where it has room for that.
@@ -53,6 +54,20 @@ pub(crate) struct Lmdb {
 /// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
 pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
     Ok(opening::reset(&Directory::of(place, settings.group.as_deref())?)?)
+}
+
+/// Fails unless there is a store at a place; makes nothing.
+pub(crate) fn require(place: &Place, settings: &Settings) -> Result<(), Error> {
+    let path = place::path_of(place, settings.group.as_deref())?;
+    match std::fs::metadata(path.join(stamp::FILE)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StoreError::io("find a store in", path, error).into()),
+    }
+}
+
+/// The stores in the places where shared-memory stores are.
+pub(crate) fn find() -> Vec<FoundStore> {
+    place::find()
 }
 
 /// The open files of one generation.

@@ -25,12 +25,10 @@ impl Directory {
     /// The directory of a place, made if it is not there.
     pub(super) fn of(place: &Place, group: Option<&str>) -> Result<Self, Error> {
         let group = group.map(find_group).transpose()?;
-        let path = match place {
-            Place::SharedMemory(name) => shared_memory(group)?.join(name),
-            Place::Directory(path) => path.clone(),
-            Place::Memory => unreachable!("a memory store has no directory"),
-        };
-        let directory = Self { path, group };
+        let directory = Self { path: path_in(place, group)?, group };
+        if let (Place::SharedMemory(_), Some(base)) = (place, directory.path.parent()) {
+            Self { path: base.to_owned(), group }.make()?;
+        }
         directory.make()?;
         Ok(directory)
     }
@@ -163,25 +161,69 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// The directory of a place; nothing is made or checked.
+pub(super) fn path_of(place: &Place, group: Option<&str>) -> Result<PathBuf, Error> {
+    Ok(path_in(place, group.map(find_group).transpose()?)?)
+}
+
+fn path_in(place: &Place, group: Option<libc::gid_t>) -> Result<PathBuf, StoreError> {
+    match place {
+        Place::SharedMemory(name) => Ok(shared_memory(group).join(name)),
+        Place::Directory(path) => Ok(path.clone()),
+        Place::Memory => unreachable!("a memory store has no directory"),
+    }
+}
+
+const RUN: &str = "/run/mcp-state";
+const SHM: &str = "/dev/shm";
+/// What the directories of users and groups in `/dev/shm` begin with.
+const PREFIX: &str = "mcp-state-";
+
 /// The directory that holds this user's shared-memory stores: `/run/mcp-state` where it is ours, else one in `/dev/shm`.
-fn shared_memory(group: Option<libc::gid_t>) -> Result<PathBuf, StoreError> {
-    let run = Path::new("/run/mcp-state");
-    let ours = fs::symlink_metadata(run).is_ok_and(|metadata| {
+fn shared_memory(group: Option<libc::gid_t>) -> PathBuf {
+    let ours = fs::symlink_metadata(RUN).is_ok_and(|metadata| {
         metadata.is_dir() && (metadata.uid() == effective_user() || group == Some(metadata.gid()))
     });
     if ours {
-        let run = Directory { path: run.to_owned(), group };
-        run.check()?;
-        return Ok(run.path);
+        return RUN.into();
     }
-    let shm = Path::new("/dev/shm");
     let name = match group {
-        Some(group) => format!("mcp-state-group-{group}"),
-        None => format!("mcp-state-{}", effective_user()),
+        Some(group) => format!("{PREFIX}group-{group}"),
+        None => format!("{PREFIX}{}", effective_user()),
     };
-    let base = Directory { path: shm.join(name), group };
-    base.make()?;
-    Ok(base.path)
+    Path::new(SHM).join(name)
+}
+
+/// A store that was found on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundStore {
+    /// Its name: the store is `shm://NAME` for its user.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The user it belongs to.
+    pub user: u32,
+    /// The user's group.
+    pub group: u32,
+}
+
+/// The stores in the places where shared-memory stores are, as far as this user can see them.
+pub(super) fn find() -> Vec<FoundStore> {
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_base =
+        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+    let bases = entries(SHM.into()).filter(is_base).chain([PathBuf::from(RUN)]);
+    let mut found: Vec<_> = bases
+        .flat_map(entries)
+        .filter(|path| path.join(super::stamp::FILE).exists())
+        .filter_map(|path| {
+            let metadata = fs::symlink_metadata(&path).ok()?;
+            let name = path.file_name()?.to_str()?.to_owned();
+            Some(FoundStore { name, path, user: metadata.uid(), group: metadata.gid() })
+        })
+        .collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
 }
 
 fn effective_user() -> libc::uid_t {

@@ -17,7 +17,8 @@ use crate::process::{boot_id, pid_namespace};
 /// The newest layout of rows, and the one this library writes when it is alone with a store.
 const NEWEST_FORMAT: u32 = 1;
 
-const FILE: &str = "stamp";
+/// The name of the stamp: a directory with one is a store.
+pub(super) const FILE: &str = "stamp";
 /// The version of the stamp file itself.
 const STAMP_VERSION: u32 = 1;
 

@@ -398,10 +398,12 @@ final class Share
             $values = [];
 
             foreach ($journal->values() as $key => $value) {
-                $values[$key] = Value::storable($value);
+                $storable = Value::storable($value);
 
-                if ($values[$key] === null && $value !== null) {
+                if ($storable === null && $value !== null) {
                     $this->logger()->error("mcp-state: the value of \"$key\" cannot become JSON and is not kept");
+                } else {
+                    $values[$key] = $storable;
                 }
             }
 

@@ -1,0 +1,24 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk\Support;
+
+use Psr\Log\AbstractLogger;
+
+/** Keeps what was logged. */
+final class Log extends AbstractLogger
+{
+    /** @var list<string> "level message" */
+    public array $lines = [];
+
+    public function log($level, $message, array $context = []): void
+    {
+        $this->lines[] = "$level $message";
+    }
+
+    public function has(string $part): bool
+    {
+        return \str_contains(\implode("\n", $this->lines), $part);
+    }
+}

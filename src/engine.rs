@@ -13,8 +13,8 @@ use crate::error::{Error, InvalidArgument, LimitExceeded};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
 use crate::process::Process;
 use crate::session::{
-    AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle, Interest,
-    LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal, Registered,
+    AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle, Inspection,
+    Interest, LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal, Registered,
     RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition, is_session_limit,
 };
 use crate::settings::{Limit, OnFull, Settings};
@@ -335,6 +335,14 @@ impl Engine {
         let after = after.map(|id| Digest::of(id.as_bytes()));
         let now = self.store.now();
         Ok(self.store.records(after, max)?.into_iter().map(|(_, record)| record.stats(now)).collect())
+    }
+
+    /// What one session holds at one moment, whoever it belongs to and expired or not; nothing when there is none. Looking
+    /// changes nothing and waits for no writer. For the command line.
+    pub fn inspect(&self, id: &str) -> Result<Option<Inspection>, Error> {
+        let id = SessionId::new(id)?;
+        let key = Digest::of(id.as_str().as_bytes());
+        self.run(key, Access::Read, |session, _| session.inspect(id.as_str()))
     }
 
     /// What in the store contradicts itself: nothing, whatever was killed when (G8). Reads everything, in one snapshot.

@@ -1,6 +1,7 @@
 //! Wake-ups: a writer rings after its commit, a waiter never misses it (G9).
 //!
-//! A bell is a table of counters; each owner of each session has one, chosen by hash, perhaps shared with others. Protocol:
+//! A bell is a table of counters, in a file that every process maps or in the memory of one process; each owner of each session
+//! has one, chosen by hash, perhaps shared with others. Protocol:
 //!
 //! * writer: commit, add one to the counter, wake its sleepers;
 //! * waiter: read the counter ([`Bell::listen`]), look at the state, sleep while the counter still has that value.
@@ -8,18 +9,21 @@
 //! Whatever is committed after the look changes the counter before or during the sleep, so the sleep ends. A ring for somebody
 //! else who shares the counter costs one look. A writer killed between commit and ring is why every sleep is bounded by
 //! [`SLICE`].
-
-use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex};
+//!
+//! Each counter has a count of its sleepers beside it, so that a ring nobody waits for makes no system call. A sleeper that is
+//! killed leaves its count behind: rings of that counter then make a call too many, nothing worse.
 
 mod counters;
-#[cfg(unix)]
-mod shared;
+mod futex;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 pub(crate) use counters::{Counter, Counters};
-#[cfg(unix)]
-pub(crate) use shared::SharedBell;
 
 use crate::ids::{Digest, OwnerToken};
 
@@ -36,13 +40,14 @@ pub(crate) enum Ring {
 }
 
 impl Ring {
-    /// A number that spreads evenly: tokens and digests are random already.
-    fn hash(self) -> u64 {
+    /// The counter: tokens and digests are random already, so any of their bits spread evenly.
+    fn slot(self) -> usize {
         let word = |bytes: [u8; 16]| u64::from_le_bytes(bytes[..8].try_into().expect("8 of 16 bytes"));
-        match self {
+        let hash = match self {
             Ring::Owner(session, owner) => word(session.0).rotate_left(17) ^ word(owner.0),
             Ring::Topic(topic) => word(topic.0),
-        }
+        };
+        (hash % SLOTS as u64) as usize
     }
 }
 
@@ -56,67 +61,184 @@ pub(crate) struct Ticket {
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// It was rung, or the time was over: look again.
-    Look,
+    /// It was rung: look again.
+    Rung,
+    /// The time was over: look again.
+    TimedOut,
     /// A signal arrived.
     Interrupted,
 }
 
-/// Wakes waiters, within a process or across processes.
-pub(crate) trait Bell: Send + Sync {
-    /// Wakes whoever listens for `ring`.
-    fn ring(&self, ring: Ring);
-    /// Takes the counter's value, to be compared when going to sleep.
-    fn listen(&self, ring: Ring) -> Ticket;
-    /// Sleeps until the counter changes, for at most `timeout` and at most [`SLICE`].
-    fn sleep(&self, ticket: Ticket, timeout: Duration) -> Slept;
-    /// What the store counts; kept beside the bell because both live as long as the store's files.
-    fn counters(&self) -> &Counters;
+/// How many counters there are.
+const SLOTS: usize = 8192;
+/// Bytes before the first counter.
+const HEADER: usize = 4096;
+
+#[repr(C)]
+struct Slot {
+    value: AtomicU32,
+    sleepers: AtomicU32,
 }
 
-/// The bell of the memory store: for the threads of one process.
-pub(crate) struct LocalBell {
-    slots: Vec<Slot>,
+/// The first page: the generation's fate, and what the store counts.
+#[repr(C)]
+struct Header {
+    retired: AtomicU32,
+    _reserved: AtomicU32,
     counters: Counters,
 }
 
-#[derive(Default)]
-struct Slot {
-    value: Mutex<u32>,
-    changed: Condvar,
+/// A mapped bell.
+pub(crate) struct Bell {
+    map: NonNull<u8>,
 }
 
-impl LocalBell {
-    pub(crate) fn new() -> Self {
-        Self { slots: (0..256).map(|_| Slot::default()).collect(), counters: Counters::default() }
+// SAFETY: the mapping is only reached through atomics, and lives as long as the value.
+unsafe impl Send for Bell {}
+// SAFETY: as above.
+unsafe impl Sync for Bell {}
+
+impl Bell {
+    /// A bell's size in bytes; all of a file's is allocated before it is mapped.
+    pub(crate) const BYTES: u64 = (HEADER + SLOTS * size_of::<Slot>()) as u64;
+
+    /// A bell for all processes that map `file`, which must be at least [`Bell::BYTES`] long and allocated.
+    pub(crate) fn in_file(file: &File) -> io::Result<Self> {
+        if file.metadata()?.len() < Self::BYTES {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the bell file is too short"));
+        }
+        Self::map(libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    fn slot(&self, ring: Ring) -> usize {
-        (ring.hash() % self.slots.len() as u64) as usize
+    /// A bell for the threads of this process.
+    pub(crate) fn in_memory() -> io::Result<Self> {
+        Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+    }
+
+    fn map(flags: libc::c_int, file: libc::c_int) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), Self::BYTES as usize, protection, flags, file, 0) };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { map: NonNull::new(map.cast()).expect("a mapping is not at 0") })
+    }
+
+    /// Wakes whoever listens for `ring`.
+    pub(crate) fn ring(&self, ring: Ring) {
+        let slot = self.slot(ring.slot());
+        slot.value.fetch_add(1, Ordering::SeqCst);
+        if slot.sleepers.load(Ordering::SeqCst) != 0 {
+            futex::wake(&slot.value);
+        }
+    }
+
+    /// Takes the counter's value, to be compared when going to sleep.
+    pub(crate) fn listen(&self, ring: Ring) -> Ticket {
+        let slot = ring.slot();
+        Ticket { slot, value: self.slot(slot).value.load(Ordering::SeqCst) }
+    }
+
+    /// Sleeps until the counter changes, for at most `timeout` and at most [`SLICE`].
+    pub(crate) fn sleep(&self, ticket: Ticket, timeout: Duration) -> Slept {
+        let slot = self.slot(ticket.slot);
+        slot.sleepers.fetch_add(1, Ordering::SeqCst);
+        let slept = futex::sleep(&slot.value, ticket.value, timeout.min(SLICE));
+        slot.sleepers.fetch_sub(1, Ordering::SeqCst);
+        slept
+    }
+
+    /// What the store counts; kept here because it lives as long as the store's files.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.header().counters
+    }
+
+    /// Says that the files beside this bell are no longer the store, and wakes everybody to see it.
+    pub(crate) fn retire(&self) {
+        self.header().retired.store(1, Ordering::SeqCst);
+        for slot in 0..SLOTS {
+            let slot = self.slot(slot);
+            slot.value.fetch_add(1, Ordering::SeqCst);
+            futex::wake(&slot.value);
+        }
+    }
+
+    /// Whether [`Bell::retire`] was called by any process.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.header().retired.load(Ordering::SeqCst) != 0
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the map is longer than a Header, page-aligned, and any bytes are valid atomics.
+        unsafe { self.map.cast::<Header>().as_ref() }
+    }
+
+    fn slot(&self, slot: usize) -> &Slot {
+        assert!(slot < SLOTS);
+        // SAFETY: BYTES leaves room for SLOTS slots behind the header, which keeps their alignment; any bytes are valid
+        // atomics.
+        unsafe { self.map.add(HEADER).cast::<Slot>().add(slot).as_ref() }
     }
 }
 
-impl Bell for LocalBell {
-    fn ring(&self, ring: Ring) {
-        let slot = &self.slots[self.slot(ring)];
-        let mut value = slot.value.lock();
-        *value = value.wrapping_add(1);
-        slot.changed.notify_all();
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // SAFETY: map() made this mapping with this length, and no reference into it outlives self.
+        unsafe { libc::munmap(self.map.as_ptr().cast(), Self::BYTES as usize) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    fn sleeper(bell: &Arc<Bell>, ring: Ring) -> thread::JoinHandle<Slept> {
+        let (ticket, bell) = (bell.listen(ring), bell.clone());
+        thread::spawn(move || bell.sleep(ticket, SLICE))
     }
 
-    fn listen(&self, ring: Ring) -> Ticket {
-        let slot = self.slot(ring);
-        Ticket { slot, value: *self.slots[slot].value.lock() }
+    #[test]
+    fn g9_a_ring_ends_the_sleep_of_whoever_listened_before_it() {
+        let bell = Arc::new(Bell::in_memory().unwrap());
+        let ring = Ring::Topic(Digest([1; 16]));
+        // Before the sleep: the counter has another value already.
+        let ticket = bell.listen(ring);
+        bell.ring(ring);
+        assert_eq!(bell.sleep(ticket, SLICE), Slept::Rung);
+        // During the sleep.
+        let sleeper = sleeper(&bell, ring);
+        while bell.slot(ring.slot()).sleepers.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        bell.ring(ring);
+        assert_eq!(sleeper.join().unwrap(), Slept::Rung);
+        assert_eq!(bell.slot(ring.slot()).sleepers.load(Ordering::SeqCst), 0);
     }
 
-    fn sleep(&self, ticket: Ticket, timeout: Duration) -> Slept {
-        let slot = &self.slots[ticket.slot];
-        let mut value = slot.value.lock();
-        slot.changed.wait_while_for(&mut value, |value| *value == ticket.value, timeout.min(SLICE));
-        Slept::Look
+    #[test]
+    fn a_sleep_without_a_ring_ends_with_its_time() {
+        let bell = Bell::in_memory().unwrap();
+        let ticket = bell.listen(Ring::Topic(Digest([1; 16])));
+        assert_eq!(bell.sleep(ticket, Duration::from_millis(1)), Slept::TimedOut);
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
+    #[test]
+    fn processes_that_map_one_file_share_a_bell() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(Bell::in_file(&file).is_err(), "the file is too short");
+        file.set_len(Bell::BYTES).unwrap();
+        let [ours, theirs] = [(); 2].map(|()| Bell::in_file(&file).unwrap());
+        let ring = Ring::Owner(Digest([1; 16]), OwnerToken([2; 16]));
+        let ticket = ours.listen(ring);
+        theirs.ring(ring);
+        assert_eq!(ours.sleep(ticket, SLICE), Slept::Rung);
+        theirs.counters().add(Counter::Waits, 3);
+        assert_eq!(ours.counters().get(Counter::Waits), 3);
+        theirs.retire();
+        assert!(ours.is_retired());
     }
 }

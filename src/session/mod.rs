@@ -11,6 +11,7 @@
 
 mod attributes;
 mod in_flight;
+mod inspect;
 mod lifecycle;
 mod outgoing;
 mod owners;
@@ -22,6 +23,7 @@ mod transition;
 
 pub use attributes::{AttributeKey, Change};
 pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
+pub use inspect::{InspectedOwner, Inspection};
 pub(crate) use lifecycle::is_session_limit;
 pub use lifecycle::{NewRecord, StoreView};
 pub use outgoing::Outgoing;

@@ -175,7 +175,7 @@ fn pack(message: &str, context: &str) -> Vec<u8> {
     body
 }
 
-fn unpack(mut body: Vec<u8>) -> Result<(String, String), StoreError> {
+pub(super) fn unpack(mut body: Vec<u8>) -> Result<(String, String), StoreError> {
     let damaged = || StoreError::corrupt("of this session", "a queued message cannot be read");
     let (length, _) = body.split_first_chunk::<4>().ok_or_else(damaged)?;
     let end = 4 + u32::from_le_bytes(*length) as usize;

@@ -305,9 +305,7 @@ impl Transition<'_> {
         };
         let now = self.now();
         let shown = self.record().pending.iter().filter(|pending| owner.is_none_or(|owner| pending.owner == owner));
-        Ok(shown
-            .map(|pending| PendingInfo { id: pending.id, state: pending.seen_at(now), method: pending.method.clone() })
-            .collect())
+        Ok(shown.map(|pending| pending.info_at(now)).collect())
     }
 
     /// The answer to the owner's request, without claiming it.
@@ -377,6 +375,11 @@ impl Transition<'_> {
 }
 
 impl Pending {
+    /// The request as a look at it shows it.
+    pub(super) fn info_at(&self, now: Millis) -> PendingInfo {
+        PendingInfo { id: self.id, state: self.seen_at(now), method: self.method.clone() }
+    }
+
     /// What a claim would say, without the payload.
     fn seen_at(&self, now: Millis) -> Claim {
         match self.state {

@@ -247,7 +247,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
         })
     }
 
-    fn bell(&self) -> Arc<dyn Bell> {
+    fn bell(&self) -> Arc<Bell> {
         self.rows.bell()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
-use crate::bell::{Bell, LocalBell};
+use crate::bell::Bell;
 use crate::error::StoreError;
 use crate::session::Refusal;
 
@@ -34,13 +34,14 @@ impl State {
 /// Rows in a map under a lock.
 pub(crate) struct Memory {
     state: RwLock<State>,
-    bell: Arc<LocalBell>,
+    bell: Arc<Bell>,
     limit_bytes: u64,
 }
 
 impl Memory {
-    pub(crate) fn new(limit_bytes: u64) -> Self {
-        Self { state: RwLock::default(), bell: Arc::new(LocalBell::new()), limit_bytes }
+    pub(crate) fn new(limit_bytes: u64) -> Result<Self, StoreError> {
+        let bell = Bell::in_memory().map_err(|error| StoreError::io("map the bell of", "memory://", error))?;
+        Ok(Self { state: RwLock::default(), bell: Arc::new(bell), limit_bytes })
     }
 }
 
@@ -69,7 +70,7 @@ impl KeyValue for Memory {
         self.limit_bytes
     }
 
-    fn bell(&self) -> Arc<dyn Bell> {
+    fn bell(&self) -> Arc<Bell> {
         self.bell.clone()
     }
 

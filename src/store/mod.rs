@@ -77,7 +77,7 @@ pub(crate) trait Store: Send + Sync {
     fn usage(&self) -> Result<Usage, StoreError>;
 
     /// What to wait on.
-    fn bell(&self) -> Arc<dyn Bell>;
+    fn bell(&self) -> Arc<Bell>;
 
     /// The time.
     fn now(&self) -> Millis;
@@ -102,7 +102,7 @@ pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Arc<dyn Clock>) -> Result<Arc<d
     let settings: Settings = dsn.settings.clone();
     Ok(match &dsn.place {
         Place::Memory => {
-            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes)), settings, clock))
+            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?, settings, clock))
         }
         Place::SharedMemory(_) | Place::Directory(_) => {
             Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, clock))

@@ -73,7 +73,7 @@ pub(crate) trait KeyValue: Transactions + Send + Sync {
     /// The most bytes that may be in use.
     fn limit_bytes(&self) -> u64;
     /// What to wait on.
-    fn bell(&self) -> std::sync::Arc<dyn crate::bell::Bell>;
+    fn bell(&self) -> std::sync::Arc<crate::bell::Bell>;
     /// See [`super::Store::refresh`].
     fn refresh(&self) -> Result<(), StoreError>;
     /// See [`super::Store::maintain`].

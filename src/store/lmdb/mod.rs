@@ -8,7 +8,7 @@
 //! DIRECTORY/stamp     who made the files, and which generation is the store's (stamp.rs)
 //! DIRECTORY/N/        the files of generation N:
 //!     data.mdb, lock.mdb   LMDB's; the lock file is allocated before it is mapped
-//!     bell                 counters to wake by (bell/shared.rs), allocated before it is mapped
+//!     bell                 counters to wake by (bell), allocated before it is mapped
 //!     ballast              allocated space, given up when a full file system keeps a freeing operation from committing
 //! ```
 //!
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
-use crate::bell::{Bell, SharedBell};
+use crate::bell::Bell;
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
 use crate::fork;
@@ -73,7 +73,7 @@ pub(crate) fn find() -> Vec<FoundStore> {
 /// The open files of one generation.
 struct Files {
     environment: Environment,
-    bell: Arc<SharedBell>,
+    bell: Arc<Bell>,
     ballast: Mutex<Ballast>,
     /// Held for its shared lock.
     _guard: File,
@@ -224,7 +224,7 @@ impl KeyValue for Lmdb {
         self.limit_bytes
     }
 
-    fn bell(&self) -> Arc<dyn Bell> {
+    fn bell(&self) -> Arc<Bell> {
         match self.files() {
             Ok(files) => files.bell.clone(),
             // A bell of before the fork rings the same file.

@@ -17,7 +17,7 @@ use super::environment::{Environment, Opening};
 use super::place::Directory;
 use super::stamp::Stamp;
 use super::{BALLAST_BYTES, Ballast, Files};
-use crate::bell::{Bell, Counter, SharedBell};
+use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock, Millis};
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
@@ -82,8 +82,8 @@ pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
     let current = current.map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
     Stamp::new(current + 1).write(directory)?;
     let old = directory.inside(&current.to_string())?;
-    let bell = old.open_allocated("bell", SharedBell::FILE_BYTES)?;
-    SharedBell::map(&bell).map_err(|error| StoreError::io("map", old.path.join("bell"), error))?.retire();
+    let bell = old.open_allocated("bell", Bell::BYTES)?;
+    Bell::in_file(&bell).map_err(|error| StoreError::io("map", old.path.join("bell"), error))?.retire();
     Ok(())
 }
 
@@ -161,8 +161,8 @@ fn open_files(
     }
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     drop(generation.open_allocated("lock.mdb", LOCK_BYTES)?);
-    let bell = generation.open_allocated("bell", SharedBell::FILE_BYTES)?;
-    let bell = SharedBell::map(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
+    let bell = generation.open_allocated("bell", Bell::BYTES)?;
+    let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation)?;
     let map_bytes = settings.limit(Limit::StoreBytes).saturating_mul(4).max(LEAST_MAP_BYTES).next_power_of_two();
     let environment = Environment::open(&Opening {

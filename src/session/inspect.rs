@@ -1,0 +1,92 @@
+//! A look at a session from outside, for whoever operates the store.
+//!
+//! Looking changes nothing: it renews neither the session's expiry nor a lease, moves no broadcast, notes no deadline. So it
+//! never waits for a writer and never keeps alive what nobody uses.
+
+use super::outgoing::unpack;
+use super::record::{Owner, PendingState};
+use super::transition::{Payload, Step, Transition};
+use super::{OwnerKind, PendingInfo};
+use crate::clock::Millis;
+use crate::ids::RequestId;
+use crate::process::Process;
+
+/// A session at one moment, payloads included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// Whether the session belongs to a principal (G12).
+    pub bound: bool,
+    /// Milliseconds until it expires unless something happens or one of its owners lives; 0 when that time has passed.
+    pub expires_in_ms: Millis,
+    /// Its owners, the oldest first.
+    pub owners: Vec<InspectedOwner>,
+    /// Its broadcasts, each a message and whether an owner holds it already.
+    pub broadcasts: Vec<(String, bool)>,
+    /// All attributes, as one JSON object.
+    pub attributes: String,
+}
+
+/// An owner and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedOwner {
+    /// Its token, shortened.
+    pub token: String,
+    /// How it delivers messages.
+    pub kind: OwnerKind,
+    /// The process that attached it. Whether it lives is for the caller to find out ([`Process::liveness`]).
+    pub process: Process,
+    /// Milliseconds until its lease ends; 0 when it has ended.
+    pub lease_left_ms: Millis,
+    /// Messages queued for it.
+    pub messages: Vec<String>,
+    /// Its pending requests, each with its response where there is one.
+    pub pending: Vec<(PendingInfo, Option<String>)>,
+    /// Its requests in flight, and whether the client cancelled them.
+    pub in_flight: Vec<(RequestId, bool)>,
+}
+
+impl Transition<'_> {
+    /// What the session holds, expired or not; nothing when there is no record of this id.
+    pub fn inspect(&self, id: &str) -> Step<Option<Inspection>> {
+        let Some(record) = self.record.as_ref().filter(|record| record.id == id) else { return Ok(None) };
+        let broadcasts = record
+            .broadcasts
+            .iter()
+            .map(|broadcast| Ok((self.message(&Payload::Broadcast(broadcast.number))?, broadcast.holder.is_some())));
+        Ok(Some(Inspection {
+            bound: record.principal.is_some(),
+            expires_in_ms: record.expires().saturating_sub(self.now()),
+            owners: record.owners.iter().map(|owner| self.inspect_owner(owner)).collect::<Step<_>>()?,
+            broadcasts: broadcasts.collect::<Step<_>>()?,
+            attributes: self.all()?,
+        }))
+    }
+
+    fn inspect_owner(&self, owner: &Owner) -> Step<InspectedOwner> {
+        let record = self.record();
+        let held = |sequence| record.broadcasts.iter().any(|held| held.holder == Some((owner.number, sequence)));
+        let messages = (owner.head..owner.tail)
+            .filter(|&sequence| !held(sequence))
+            .map(|sequence| self.message(&Payload::Outgoing { owner: owner.number, sequence }));
+        let pending = record.pending.iter().filter(|pending| pending.owner == owner.number).map(|pending| {
+            let answered = matches!(pending.state, PendingState::Answered { .. });
+            let response = answered.then(|| self.payload_of_record(&Payload::Response(pending.id))).transpose()?;
+            let response = response.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            Ok((pending.info_at(self.now()), response))
+        });
+        let in_flight = record.in_flight.iter().filter(|request| request.owner == owner.number);
+        Ok(InspectedOwner {
+            token: owner.token.shortened(),
+            kind: owner.kind,
+            process: owner.process,
+            lease_left_ms: owner.lease_until.saturating_sub(self.now()),
+            messages: messages.collect::<Step<_>>()?,
+            pending: pending.collect::<Step<_>>()?,
+            in_flight: in_flight.map(|request| (request.id.clone(), request.cancelled)).collect(),
+        })
+    }
+
+    fn message(&self, key: &Payload) -> Step<String> {
+        Ok(unpack(self.payload_of_record(key)?)?.0)
+    }
+}

@@ -400,7 +400,7 @@ fn newer_store() -> Result {
     let error = Engine::open(&store.dsn).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("C library another"), "{error}");
     holder.kill();
-    holder.finish();
+    wait_until_nobody_holds(&store.path.join("guard"))?;
     assert_eq!(store.sessions()?, 1);
     Ok(())
 }
@@ -435,7 +435,7 @@ fn another_namespace() -> Result {
     assert_eq!(error.kind(), ErrorKind::StoreIncompatible);
     assert!(error.to_string().contains("another container"), "{error}");
     container.kill();
-    container.finish();
+    wait_until_nobody_holds(&store.path.join("guard"))?;
     let mut recreated = Worker::in_namespace(&["look", &store.dsn, "s"]);
     assert_eq!(recreated.line("found"), "owners=0 pending=0");
     Ok(())
@@ -636,6 +636,19 @@ impl Drop for Mount {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
     }
+}
+
+/// The kernel drops a killed process's locks a moment after its parent has been told.
+fn wait_until_nobody_holds(guard: &Path) -> Result {
+    use std::os::fd::AsRawFd;
+    let guard = std::fs::File::open(guard)?;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // SAFETY: the descriptor is open; flock touches no memory.
+    while unsafe { libc::flock(guard.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        assert!(Instant::now() < deadline, "the guard is never free");
+        std::thread::yield_now();
+    }
+    Ok(())
 }
 
 fn cannot_mount() -> Result {

@@ -178,7 +178,7 @@ final class Share
             $why = 'the session has ended';
         } catch (ExceptionInterface $e) {
             $this->failed('no request id', $e);
-            $why = $e->getMessage();
+            $why = self::reason($e);
         }
 
         $id = self::LOCAL_IDS + \random_int(0, self::LOCAL_IDS - 1);
@@ -219,7 +219,7 @@ final class Share
             }
         } catch (ExceptionInterface $e) {
             $this->failed('a question to the client is refused', $e);
-            $this->refuse($id, $e->getMessage());
+            $this->refuse($id, self::reason($e));
         }
     }
 
@@ -300,7 +300,7 @@ final class Share
      */
     public function askedByAnyone(): array
     {
-        $ids = \array_keys($this->refused);
+        $ids = \array_keys(\array_intersect_key($this->refused, $this->asked));
 
         try {
             foreach ($this->session?->allPending() ?? [] as $info) {
@@ -643,6 +643,16 @@ final class Share
     private function refuse(int $id, string $why): void
     {
         $this->refused[$id] ??= self::error($id, "The question to the client ended: $why");
+    }
+
+    /** What the client may know of a failure. */
+    private static function reason(ExceptionInterface $e): string
+    {
+        return match (true) {
+            $e instanceof SessionNotFound => 'the session has ended',
+            $e instanceof LimitExceeded => $e->getMessage(),
+            default => 'the session store is not available',
+        };
     }
 
     /** @return array<string, mixed> */

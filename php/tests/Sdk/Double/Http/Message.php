@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk\Double\Http;
+
+use Psr\Http\Message\MessageInterface;
+use Psr\Http\Message\StreamInterface;
+
+/** As much of PSR-7 as the middleware uses, for tests where no PSR-7 library is installed. */
+trait Message
+{
+    /** @var array<string, string> */
+    private array $headers = [];
+
+    private StreamInterface $body;
+
+    public function getHeaderLine(string $name): string
+    {
+        return $this->headers[\strtolower($name)] ?? '';
+    }
+
+    public function withHeader(string $name, $value): MessageInterface
+    {
+        $changed = clone $this;
+        $changed->headers[\strtolower($name)] = $value;
+
+        return $changed;
+    }
+
+    public function getBody(): StreamInterface
+    {
+        return $this->body;
+    }
+
+    public function withBody(StreamInterface $body): MessageInterface
+    {
+        $changed = clone $this;
+        $changed->body = $body;
+
+        return $changed;
+    }
+}

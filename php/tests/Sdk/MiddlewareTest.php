@@ -1,0 +1,205 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk;
+
+use McpState\Exception\StoreUnavailable;
+use McpState\Sdk\Middleware\PrincipalGuard;
+use McpState\Sdk\Middleware\RejectDuplicateRequests;
+use McpState\Sdk\Middleware\SingleUseRequestState;
+use McpState\Sdk\SessionManager;
+use McpState\Tests\Sdk\Double\Http\Factory;
+use McpState\Tests\Sdk\Double\Http\Request;
+use McpState\Tests\Sdk\Double\Http\Response;
+use McpState\Tests\Sdk\Double\Http\Stream;
+use McpState\Tests\Sdk\Support\Handler;
+use McpState\Tests\Sdk\Support\SdkTestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+
+final class MiddlewareTest extends SdkTestCase
+{
+    protected function setUp(): void
+    {
+        parent::setUp();
+
+        if (\getenv('MCP_SDK_AUTOLOAD')) {
+            self::markTestSkipped('the PSR-7 messages of this test are written for its own interfaces');
+        }
+    }
+
+    public function testASecondRequestWithAnIdInFlightIs409WithTheIdEchoed(): void
+    {
+        $session = (string) $this->session();
+        $middleware = new RejectDuplicateRequests($this->manager(), new Factory(), new Factory());
+        $outer = $middleware->process(self::call(1, $session), new Handler(function () use ($session): ResponseInterface {
+            foreach ([[1, 409], ['1', 200], [2, 200]] as [$id, $status]) {
+                $response = $this->duplicates()->process(self::call($id, $session), Handler::ok());
+                self::assertSame($status, $response->getStatusCode(), \json_encode($id));
+
+                if ($status === 409) {
+                    $error = \json_decode((string) $response->getBody(), true);
+                    self::assertSame([1, -32600], [$error['id'], $error['error']['code']]);
+                }
+            }
+
+            return new Response(200);
+        }));
+        self::assertSame(200, $outer->getStatusCode());
+        $again = $this->duplicates()->process(self::call(1, $session), Handler::ok());
+        self::assertSame(200, $again->getStatusCode(), 'one after another is allowed');
+    }
+
+    public function testAnIdIsInFlightUntilItsStreamHasBeenRead(): void
+    {
+        $session = (string) $this->session();
+        $stream = $this->duplicates()->process(self::call(1, $session), new Handler(
+            static fn (): ResponseInterface => (new Response(200, 'data'))->withHeader('Content-Type', 'text/event-stream'),
+        ));
+        self::assertSame(409, $this->duplicates()->process(self::call(1, $session), Handler::ok())->getStatusCode());
+        self::assertSame('data', $stream->getBody()->getContents());
+        self::assertSame(200, $this->duplicates()->process(self::call(1, $session), Handler::ok())->getStatusCode());
+    }
+
+    public function testAnIdIsFreeAgainWhenItsHandlerThrows(): void
+    {
+        $session = (string) $this->session();
+
+        try {
+            $this->duplicates()->process(self::call(1, $session), new Handler(static fn () => throw new \LogicException('bug')));
+            self::fail('Nothing was thrown.');
+        } catch (\LogicException $e) {
+            self::assertSame('bug', $e->getMessage());
+        }
+
+        self::assertSame(200, $this->duplicates()->process(self::call(1, $session), Handler::ok())->getStatusCode());
+    }
+
+    public function testTheHandlerReadsTheWholeBodyAlsoWhenItCannotBeRewound(): void
+    {
+        $session = (string) $this->session();
+
+        foreach ([true, false] as $isSeekable) {
+            $request = self::call(1, $session);
+            $body = (string) self::call(1, $session)->getBody();
+            $request = $request->withBody(new Stream($body, $isSeekable));
+            $seen = '';
+            $this->duplicates()->process($request, new Handler(static function ($request) use (&$seen): ResponseInterface {
+                $seen = (string) $request->getBody();
+
+                return new Response(200);
+            }));
+            self::assertSame($body, $seen);
+        }
+    }
+
+    public function testARequestStateIsServedOnce(): void
+    {
+        $middleware = new SingleUseRequestState($this->store(), 60_000, null, new Factory(), new Factory());
+        self::assertSame(200, $middleware->process(self::retry('state-1'), Handler::ok())->getStatusCode());
+        $second = $middleware->process(self::retry('state-1'), Handler::ok());
+        self::assertSame(400, $second->getStatusCode());
+        $error = \json_decode((string) $second->getBody(), true);
+        self::assertSame([9, -32602], [$error['id'], $error['error']['code']]);
+        self::assertSame(200, $middleware->process(self::retry('state-2'), Handler::ok())->getStatusCode());
+        self::assertSame(200, $middleware->process(self::call(1, ''), Handler::ok())->getStatusCode());
+    }
+
+    public function testAStateThatThisServerDidNotSignIsLeftToTheSdk(): void
+    {
+        $isValid = static fn (string $state): bool => $state !== 'forged';
+        $middleware = new SingleUseRequestState($this->store(), 60_000, $isValid, new Factory(), new Factory());
+
+        foreach ([1, 2] as $_) {
+            self::assertSame(200, $middleware->process(self::retry('forged'), Handler::ok())->getStatusCode());
+        }
+    }
+
+    public function testTheGuardTellsTheManagerWhoIsCalling(): void
+    {
+        $manager = $this->manager();
+        $who = 'alice';
+        $principal = static function () use (&$who): string {
+            return $who;
+        };
+        $guard = new PrincipalGuard($manager, $principal, new Factory(), new Factory());
+        $id = null;
+        $guard->process(new Request('POST'), new Handler(static function () use ($manager, &$id): ResponseInterface {
+            $id = $manager->create()->getId();
+
+            return new Response(200);
+        }));
+
+        foreach (['alice' => true, 'bob' => false] as $who => $isThere) {
+            $guard->process(self::call(1, (string) $id), new Handler(
+                static function () use ($manager, $id, $isThere): ResponseInterface {
+                    self::assertSame($isThere, $manager->exists($id));
+
+                    return new Response(200);
+                },
+            ));
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(\Closure): MiddlewareInterface}> */
+    public function middleware(): iterable
+    {
+        $http = [new \ReflectionClass(Factory::class), 'newInstance'];
+        yield 'RejectDuplicateRequests' => [static fn (\Closure $open) => new RejectDuplicateRequests(
+            new SessionManager($open),
+            $http(),
+            $http(),
+        )];
+        yield 'SingleUseRequestState' => [static fn (\Closure $open) => new SingleUseRequestState(
+            $open,
+            responses: $http(),
+            streams: $http(),
+        )];
+        yield 'PrincipalGuard' => [static fn (\Closure $open) => new PrincipalGuard(
+            new SessionManager($open),
+            static fn (): ?string => null,
+            $http(),
+            $http(),
+        )];
+    }
+
+    /** @dataProvider middleware */
+    public function testAStoreThatCannotBeAskedIs503WithRetryAfter(\Closure $make): void
+    {
+        $middleware = $make(static fn () => throw new StoreUnavailable('no such device'));
+        $request = self::retry('state', 'ad27d2b1-0000-4000-8000-000000000000');
+        $response = $middleware->process($request, Handler::ok());
+        self::assertSame([503, '1'], [$response->getStatusCode(), $response->getHeaderLine('Retry-After')]);
+        self::assertStringNotContainsString('device', (string) $response->getBody());
+    }
+
+    /** @dataProvider middleware */
+    public function testAFailureOfTheStoreBehindItIs503AndABugIsNot(\Closure $make): void
+    {
+        $middleware = $make(fn () => $this->store());
+        $wrapped = static fn () => throw new \RuntimeException('wrapped', 0, new StoreUnavailable('gone'));
+        self::assertSame(503, $middleware->process(new Request('POST'), new Handler($wrapped))->getStatusCode());
+        $this->expectException(\LogicException::class);
+        $middleware->process(new Request('POST'), new Handler(static fn () => throw new \LogicException('bug')));
+    }
+
+    private function duplicates(): RejectDuplicateRequests
+    {
+        return new RejectDuplicateRequests($this->manager(), new Factory(), new Factory());
+    }
+
+    private static function call(int|string $id, string $session): ServerRequestInterface
+    {
+        return new Request('POST', \json_encode(['jsonrpc' => '2.0', 'id' => $id, 'method' => 'ping']), $session);
+    }
+
+    private static function retry(string $state, string $session = ''): ServerRequestInterface
+    {
+        $params = ['requestState' => $state];
+        $message = ['jsonrpc' => '2.0', 'id' => 9, 'method' => 'tools/call', 'params' => $params];
+
+        return new Request('POST', \json_encode($message), $session);
+    }
+}

@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Sdk\Support;
+
+use McpState\Tests\Sdk\Double\Http\Response;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+
+/** What a middleware stands in front of. */
+final class Handler implements RequestHandlerInterface
+{
+    /** @param \Closure(ServerRequestInterface): ResponseInterface $do */
+    public function __construct(private readonly \Closure $do)
+    {
+    }
+
+    public static function ok(): self
+    {
+        return new self(static fn (): ResponseInterface => new Response(200));
+    }
+
+    public function handle(ServerRequestInterface $request): ResponseInterface
+    {
+        return ($this->do)($request);
+    }
+}

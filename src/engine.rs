@@ -339,10 +339,13 @@ impl Engine {
 
     /// What one session holds at one moment, whoever it belongs to and expired or not; nothing when there is none. Looking
     /// changes nothing and waits for no writer. For the command line.
-    pub fn inspect(&self, id: &str) -> Result<Option<Inspection>, Error> {
+    pub fn inspect(&self, id: &str) -> Result<Option<(SessionStats, Inspection)>, Error> {
         let id = SessionId::new(id)?;
-        let key = Digest::of(id.as_str().as_bytes());
-        self.run(key, Access::Read, |session, _| session.inspect(id.as_str()))
+        let (key, now) = (Digest::of(id.as_str().as_bytes()), self.store.now());
+        self.run(key, Access::Read, |session, _| {
+            let seen = session.inspect(id.as_str())?;
+            Ok(seen.map(|seen| (session.seen().stats(now), seen)))
+        })
     }
 
     /// What in the store contradicts itself: nothing, whatever was killed when (G8). Reads everything, in one snapshot.

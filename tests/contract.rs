@@ -36,6 +36,29 @@ fn limit<T: std::fmt::Debug>(result: Result<T, Error>) -> (Limit, u64, u64) {
 }
 
 contract! {
+    a_look_at_a_session_shows_what_it_holds_and_changes_nothing(store, "ttl_ms=100000&lease_ms=1000") {
+        let (session, stream) = store.session_and_stream();
+        session.attributes().set("a.b", "1").unwrap();
+        let answered = session.send_request(&stream, REQUEST, "", 5000).unwrap();
+        session.deliver_response(answered, "[2]").unwrap();
+        session.begin_request(&stream, &RequestId::Int(7), DuplicatePolicy::Isolate).unwrap();
+        session.enqueue_broadcast("{\"x\":1}", "").unwrap();
+        store.advance(90_000);
+        let look = || store.engine.inspect(session.id()).unwrap().expect("the session is there");
+        let (counted, seen) = look();
+        assert_eq!(store.engine.sessions(None, 9).unwrap(), [counted.clone()]);
+        assert_eq!((seen.bound, seen.expires_in_ms, seen.attributes.as_str()), (false, 10_000, r#"{"a":{"b":1}}"#));
+        assert_eq!(seen.broadcasts, [("{\"x\":1}".to_owned(), false)]);
+        let [owner] = &seen.owners[..] else { panic!("one owner, not {}", seen.owners.len()) };
+        assert_eq!((owner.kind, owner.lease_left_ms, owner.messages.len()), (OwnerKind::Stream, 0, 1));
+        assert_eq!(owner.pending[0].1.as_deref(), Some("[2]"));
+        assert_eq!(owner.in_flight, [(RequestId::Int(7), false)]);
+        assert_eq!(look(), (counted, seen));
+        store.advance(20_000);
+        assert_eq!(look().1.expires_in_ms, 0);
+        assert_eq!(store.engine.inspect("another").unwrap(), None);
+    }
+
     g2_an_answer_is_claimed_once(store) {
         let (session, stream) = store.session_and_stream();
         let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();

@@ -1,0 +1,159 @@
+//! `bench`: what this machine does, in a private store that is gone afterwards.
+//!
+//! Two figures matter: what a round of operations costs (a request is registered and queued, its message taken, its answer
+//! delivered and claimed), and how soon a process that waits for an answer goes on once another process has delivered it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mcp_state::{BootClock, Claim, Clock, Delivery, Engine, Interest, NewSession, OwnerKind, Session};
+use serde_json::json;
+
+use crate::args::Measuring;
+use crate::failure::Failure;
+use crate::terminal::Bar;
+
+const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}}"#;
+
+pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
+    let time = Duration::from_millis(options.time);
+    let shared = Path::new("/dev/shm");
+    let parent = match &options.directory {
+        Some(directory) => directory
+            .canonicalize()
+            .map_err(|error| Failure::usage(format!("--directory {}: {error}", directory.display())))?,
+        None if shared.is_dir() => shared.to_owned(),
+        None => std::env::temp_dir().canonicalize()?,
+    };
+    let directory = tempfile::Builder::new().prefix("mcp-state-bench-").tempdir_in(&parent)?;
+    let dsn = format!("file://{}/store?durability=none&max_store_bytes=64M", directory.path().display());
+    let engine = Engine::open(&dsn)?;
+    let bar = Bar::new();
+    let rounds = rounds(&engine, time, |done| bar.set(done / 2.0, "rounds in one process"))?;
+    let wakes = wakes(&engine, time, |done| bar.set(0.5 + done / 2.0, "waking another process"))?;
+    drop(bar);
+    let (p50, p99) = (percentile(&wakes, 50), percentile(&wakes, 99));
+    if options.json {
+        let wake = json!({ "count": wakes.len(), "p50_us": p50, "p99_us": p99 });
+        println!("{:#}", json!({ "round_us": rounds.1, "rounds": rounds.0, "wake": wake, "directory": parent }));
+    } else {
+        println!("a round of register and queue, take, deliver, claim  {:8.1} µs  ({} rounds)", rounds.1, rounds.0);
+        println!(
+            "answer delivered until the waiting process goes on   {p50:8} µs  at the median, {p99} µs at 99 % ({} times)",
+            wakes.len()
+        );
+    }
+    Ok(())
+}
+
+/// How many rounds there were, and microseconds for each.
+fn rounds(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<(u64, f64), Failure> {
+    const AT_ONCE: u64 = 100;
+    let session = new_session(engine)?;
+    let stream = session.attach(OwnerKind::Stream, None)?;
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        for _ in 0..AT_ONCE {
+            let id = session.send_request(&stream, REQUEST, "", 60_000)?;
+            let taken = session.take_outgoing(&stream, 1)?.len();
+            let delivered = session.deliver_response(id, r#"{"result":{"n":42}}"#)?;
+            let claimed = session.claim(&stream, id)?;
+            if (taken, delivered) != (1, Delivery::Delivered) || !matches!(claimed, Claim::Answered(_)) {
+                return Err(Failure::new(format!("a round went wrong: {taken} taken, {delivered:?}, {claimed:?}")));
+            }
+        }
+        count += AT_ONCE;
+        progress(start.elapsed().as_secs_f64() / time.as_secs_f64());
+    }
+    Ok((count, start.elapsed().as_secs_f64() * 1e6 / count as f64))
+}
+
+/// Microseconds from the answer to the waiting process, sorted.
+fn wakes(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<Vec<u64>, Failure> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let session = new_session(engine)?;
+    let mut peer = Peer::start(engine.dsn(), session.id())?;
+    let (start, mut measured) = (Instant::now(), Vec::new());
+    while measured.is_empty() || start.elapsed() < time {
+        let id: i64 = peer.line()?;
+        // The other process is to sleep by then.
+        std::thread::sleep(PAUSE);
+        session.deliver_response(id, &now_us().to_string())?;
+        measured.push(peer.line()?);
+        progress(start.elapsed().as_secs_f64() / time.as_secs_f64());
+    }
+    drop(peer);
+    measured.sort_unstable();
+    Ok(measured)
+}
+
+fn new_session(engine: &Engine) -> Result<Session, Failure> {
+    Ok(engine.create_session(NewSession::default())?.expect("a random id is free"))
+}
+
+/// The process that waits; it ends with its standard input.
+struct Peer {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Peer {
+    fn start(dsn: &str, session: &str) -> Result<Self, Failure> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["bench-peer", dsn, session])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let out = child.stdout.take().expect("it is piped");
+        Ok(Self { child, lines: BufReader::new(out).lines() })
+    }
+
+    fn line<T: std::str::FromStr>(&mut self) -> Result<T, Failure> {
+        let line = self.lines.next().transpose()?.unwrap_or_default();
+        line.parse().map_err(|_| Failure::new(format!("the waiting process said {line:?}")))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The other side: asks, says the id, waits, says how long the answer took.
+pub(crate) fn peer(dsn: &str, session: &str) -> Result<(), Failure> {
+    let engine = Engine::open_existing(dsn)?;
+    let session = engine.open_session(session, None)?.ok_or_else(|| Failure::not_found("the session is gone"))?;
+    let stream = session.attach(OwnerKind::Stream, None)?;
+    let mut out = std::io::stdout().lock();
+    let mut cursor = 0;
+    loop {
+        let id = session.send_request(&stream, REQUEST, "", 60_000)?;
+        session.take_outgoing(&stream, 1)?;
+        writeln!(out, "{id}").and_then(|()| out.flush())?;
+        cursor = session.wait(&stream, Interest::RESOLUTION, cursor, Duration::from_secs(60))?.cursor;
+        let woken = now_us();
+        let Claim::Answered(sent) = session.claim(&stream, id)? else {
+            return Err(Failure::new("no answer came within a minute"));
+        };
+        writeln!(out, "{}", woken.saturating_sub(sent.parse().unwrap_or(woken))).and_then(|()| out.flush())?;
+    }
+}
+
+/// Microseconds of a clock that all processes share.
+fn now_us() -> u64 {
+    // SAFETY: all-zero bytes are a valid timespec.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: `time` is writable through the call.
+    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {
+        return BootClock.now() * 1000;
+    }
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}
+
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}

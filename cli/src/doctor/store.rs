@@ -1,0 +1,188 @@
+//! The store: where it is, who made it, how full it is, what dead processes left.
+
+use std::fs;
+use std::path::Path;
+
+use mcp_state::{Engine, Limit, Liveness, StoreStats};
+
+use super::Report;
+use crate::sessions;
+use crate::store::{Located, user_name};
+use crate::text;
+
+pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
+    let owner = user_name(store.user);
+    report.good("store", format!("{} in {}, of user {owner}", store.dsn, store.path.display()));
+    stamp(report, store);
+    removal_at_logout(report, store);
+    let engine = match store.open() {
+        Ok(engine) => engine,
+        Err(failure) => {
+            let mend = "servers get the same error; if the files are damaged, `mcp-state reset` makes an empty store";
+            report.wrong("opening", failure.to_string(), mend);
+            return;
+        }
+    };
+    match engine.stats() {
+        Ok(stats) => {
+            space(report, &engine, &stats);
+            refusals(report, &stats);
+        }
+        Err(error) => report.wrong("space", error.to_string(), "`mcp-state reset` makes an empty store"),
+    }
+    owners(report, &engine);
+    if deep {
+        contradictions(report, &engine);
+    }
+}
+
+fn stamp(report: &mut Report, store: &Located) {
+    let Some(stamp) = store.stamp() else {
+        let mend = "stop the servers, or empty the store with `mcp-state reset`";
+        report.wrong("stamp", format!("{} cannot be read", store.path.join("stamp").display()), mend);
+        return;
+    };
+    let field = |name: &str| match &stamp[name] {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    report.good(
+        "stamp",
+        format!(
+            "format {}, generation {}, {} {}, {}",
+            field("format"),
+            field("generation"),
+            field("c_library"),
+            field("architecture"),
+            field("lock_format"),
+        ),
+    );
+}
+
+fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
+    let place = |wanted: &str| stats.place.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
+    let number = |name| place(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
+    let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number("free_bytes"));
+    let seen = format!(
+        "{} of {} used, {} free on the file system; generation {}",
+        text::bytes(used),
+        text::bytes(limit),
+        text::bytes(free),
+        place("generation").unwrap_or("unknown"),
+    );
+    if used > limit / 10 * 9 {
+        let mend =
+            "destroy sessions, shorten ttl_ms, or raise max_store_bytes; `mcp-state gc` removes what has expired";
+        report.wrong("space", seen, mend);
+    } else if free < 4 << 20 {
+        report.wrong("space", seen, "make room on the file system; a container's /dev/shm grows with --shm-size");
+    } else {
+        report.good("space", seen);
+    }
+    let wanted = engine.settings().limit(Limit::StoreBytes);
+    if limit < wanted {
+        let seen = format!(
+            "the store may take {} of max_store_bytes {}: half of the room there is",
+            text::bytes(limit),
+            text::bytes(wanted)
+        );
+        report.hint("space", seen, "give the file system more room (a container: --shm-size) if you need more");
+    }
+    let most = engine.settings().limit(Limit::Sessions);
+    let seen = format!("{} of {most}", stats.sessions);
+    if stats.sessions >= most / 10 * 9 {
+        report.hint("sessions", seen, "at the limit the longest idle give way: shorten ttl_ms or raise max_sessions");
+    } else {
+        report.good("sessions", seen);
+    }
+    report.good("processes", format!("{} have read the store and live, or were not cleared yet", number("readers")));
+}
+
+fn refusals(report: &mut Report, stats: &StoreStats) {
+    let advice = [
+        ("limits_hit", "operations were refused by a limit", "the server's log names limit and value"),
+        (
+            "store_full",
+            "operations were refused because the store was full",
+            "raise max_store_bytes or destroy sessions",
+        ),
+        ("sessions_evicted", "sessions gave way to new ones", "raise max_sessions, or shorten ttl_ms"),
+    ];
+    for (name, what, mend) in advice {
+        let count = stats.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
+        if count > 0 {
+            report.hint("counters", format!("{name} {count}: {what} since the store was made"), mend);
+        }
+    }
+}
+
+/// Owners whose process has ended: their lease still runs, or nobody has released them yet.
+fn owners(report: &mut Report, engine: &Engine) {
+    let mut ids = Vec::new();
+    if let Err(failure) = sessions::for_each(engine, |session| {
+        if session.owners > 0 {
+            ids.push(session.id);
+        }
+    }) {
+        report.wrong("owners", failure.to_string(), "`mcp-state doctor --deep` says what contradicts itself");
+        return;
+    }
+    let (mut living, mut dead, mut hidden) = (0, 0, 0);
+    for id in ids {
+        // A session that went in the meantime has no owners.
+        let Ok(Some((_, seen))) = engine.inspect(&id) else { continue };
+        for owner in seen.owners {
+            match owner.process.liveness() {
+                Liveness::Alive => living += 1,
+                Liveness::Dead => dead += 1,
+                Liveness::Unknown => hidden += 1,
+            }
+        }
+    }
+    let seen =
+        format!("{living} of living processes, {dead} of processes that have ended, {hidden} that cannot be seen");
+    if dead > 0 {
+        report.hint("owners", seen, "they are released once their lease has run out; `mcp-state gc` does it then");
+    } else {
+        report.good("owners", seen);
+    }
+}
+
+fn contradictions(report: &mut Report, engine: &Engine) {
+    match engine.contradictions() {
+        Ok(found) if found.is_empty() => report.good("contents", "nothing contradicts itself"),
+        Ok(found) => {
+            let mend = "please report this with the list; `mcp-state reset` makes an empty store";
+            report.wrong("contents", found.join("\n"), mend);
+        }
+        Err(error) => report.wrong("contents", error.to_string(), "`mcp-state reset` makes an empty store"),
+    }
+}
+
+/// systemd's logind removes a login user's files in /dev/shm at logout, unless it is told not to.
+fn removal_at_logout(report: &mut Report, store: &Located) {
+    const FIRST_LOGIN_USER: u32 = 1000;
+    let is_system = store.user < FIRST_LOGIN_USER || store.user == 65534;
+    if is_system || !store.path.starts_with("/dev/shm") || !Path::new("/run/systemd/system").exists() {
+        return;
+    }
+    if !removes_ipc() {
+        return;
+    }
+    let seen = format!("logind removes the store when user {} logs out (RemoveIPC)", user_name(store.user));
+    let mend = "set RemoveIPC=no in /etc/systemd/logind.conf, or run the servers as a system user, or make /run/mcp-state for them";
+    report.hint("logout", seen, mend);
+}
+
+/// Whether logind's configuration leaves RemoveIPC at its default, which is yes.
+fn removes_ipc() -> bool {
+    let snippets = fs::read_dir("/etc/systemd/logind.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = snippets.collect();
+    files.sort();
+    files.insert(0, "/etc/systemd/logind.conf".into());
+    let said = files.iter().filter_map(|file| fs::read_to_string(file).ok()).flat_map(|text| {
+        let values = text.lines().filter_map(|line| line.trim().strip_prefix("RemoveIPC=").map(str::to_owned));
+        values.collect::<Vec<_>>()
+    });
+    said.last().is_none_or(|value| !matches!(value.as_str(), "no" | "false" | "0" | "off"))
+}

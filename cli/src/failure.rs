@@ -1,0 +1,60 @@
+//! Why a command failed, and with which exit status.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What is printed behind `mcp-state: `, and the status.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    status: u8,
+}
+
+/// Something failed, or `doctor` found something wrong.
+pub(crate) const FAILED: u8 = 1;
+/// The command line is at fault; clap uses the same.
+const USAGE: u8 = 2;
+/// There is no such store or session.
+const NOT_FOUND: u8 = 3;
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: FAILED }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: USAGE }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: NOT_FOUND }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<mcp_state::Error> for Failure {
+    fn from(error: mcp_state::Error) -> Self {
+        use mcp_state::ErrorKind;
+        let status = match error.kind() {
+            ErrorKind::InvalidArgument | ErrorKind::InvalidDsn => USAGE,
+            ErrorKind::SessionNotFound => NOT_FOUND,
+            _ => FAILED,
+        };
+        Self { message: error.to_string(), status }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}

@@ -1,0 +1,104 @@
+//! The command `mcp-state`: looks at a store of MCP sessions, mends it, measures it.
+//!
+//! Invariants: no store is made (but the private one of `bench`); run as root, the process becomes the store's owner before it
+//! opens anything; a look is one session per transaction, and no transaction spans output, a wait or a question. So a command
+//! that hangs, is stopped or killed delays no server.
+
+mod args;
+mod bench;
+mod doctor;
+mod failure;
+mod sessions;
+mod stats;
+mod store;
+mod terminal;
+mod text;
+mod watch;
+
+use std::io::{IsTerminal, Write, stdin, stdout};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    terminal::end_when_nobody_reads();
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("mcp-state: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let choice = &arguments.choice;
+    match &arguments.command {
+        Command::Sessions(options) => sessions::list(&store::open(choice)?, options)?,
+        Command::Show(options) => sessions::show(&store::open(choice)?, options)?,
+        Command::Watch(options) => watch::run(&store::open(choice)?, options)?,
+        Command::Stats(options) => stats::run(&store::open(choice)?, options)?,
+        Command::Gc => gc(&store::open(choice)?)?,
+        Command::Destroy { id } => destroy(&store::open(choice)?, id)?,
+        Command::Doctor(options) => return doctor::run(choice, options),
+        Command::Bench(options) => bench::run(options)?,
+        Command::BenchPeer { dsn, session } => bench::peer(dsn, session)?,
+        Command::Reset { yes } => reset(&store::find(choice)?, *yes)?,
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Arguments::command(), "mcp-state", &mut stdout());
+        }
+        Command::Man { directory } => {
+            clap_mangen::generate_to(Arguments::command(), directory)
+                .map_err(|error| Failure::new(format!("cannot write to {}: {error}", directory.display())))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Collects until nothing is left, a few sessions at a time: each is a transaction of its own.
+fn gc(engine: &mcp_state::Engine) -> Result<(), Failure> {
+    let (mut sessions, mut owners) = (0, 0);
+    loop {
+        let collected = engine.collect(100)?;
+        sessions += collected.sessions;
+        owners += collected.owners;
+        if !collected.more {
+            break;
+        }
+    }
+    println!("{sessions} expired sessions removed, {owners} dead owners released");
+    Ok(())
+}
+
+fn destroy(engine: &mcp_state::Engine, id: &str) -> Result<(), Failure> {
+    let id = sessions::resolve(engine, id)?;
+    let session = engine.open_session_as_operator(&id)?.ok_or_else(|| sessions::not_found(&id))?;
+    if !session.destroy()? {
+        return Err(sessions::not_found(&id));
+    }
+    println!("session {} destroyed", text::short_id(&id));
+    Ok(())
+}
+
+fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
+    if !yes {
+        if !stdin().is_terminal() {
+            return Err(Failure::usage("reset ends every session; give --yes where nobody can be asked"));
+        }
+        print!("End every session of {} (in {})? [y/N] ", store.dsn, store.path.display());
+        let _ = stdout().flush();
+        let mut answer = String::new();
+        let read = stdin().read_line(&mut answer);
+        if read.is_err() || !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err(Failure::new("nothing was changed"));
+        }
+    }
+    store.become_owner()?;
+    mcp_state::Engine::reset(&store.dsn)?;
+    println!("{} is empty; processes that use it follow at their next request", store.dsn);
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! `stats`: what the store holds and has counted, for people, programs and Prometheus.
+
+use std::fmt::Write;
+
+use mcp_state::{Engine, Limit, StoreStats};
+use serde_json::{Map, Value, json};
+
+use crate::args::Statistics;
+use crate::failure::Failure;
+use crate::sessions;
+use crate::text;
+
+/// Sums over all sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) owners: u64,
+    pub(crate) pending: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) queued: u64,
+    pub(crate) broadcasts: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) attribute_bytes: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, session: &mcp_state::SessionStats) {
+        self.owners += session.owners;
+        self.pending += session.pending;
+        self.in_flight += session.in_flight;
+        self.queued += session.queued;
+        self.broadcasts += session.broadcasts;
+        self.message_bytes += session.message_bytes;
+        self.attribute_bytes += session.attribute_bytes;
+    }
+
+    /// Name, value, and what it is.
+    fn rows(&self) -> [(&'static str, u64, &'static str); 7] {
+        [
+            ("owners", self.owners, "Owners attached: exchanges being served."),
+            (
+                "pending",
+                self.pending,
+                "Requests to clients that wait for their answer, or whose answer nobody claimed yet.",
+            ),
+            ("in_flight", self.in_flight, "Requests of clients being processed."),
+            ("queued", self.queued, "Messages queued for owners."),
+            ("broadcasts", self.broadcasts, "Broadcasts nobody has taken."),
+            ("message_bytes", self.message_bytes, "Bytes of messages and responses."),
+            ("attribute_bytes", self.attribute_bytes, "Bytes of attributes."),
+        ]
+    }
+}
+
+pub(crate) fn run(engine: &Engine, options: &Statistics) -> Result<(), Failure> {
+    let mut totals = Totals::default();
+    sessions::for_each(engine, |session| totals.add(&session))?;
+    let stats = engine.stats()?;
+    let text = if options.json {
+        format!("{:#}\n", to_json(engine.dsn(), &stats, &totals))
+    } else if options.prometheus {
+        to_prometheus(engine.dsn(), &stats, &totals)
+    } else {
+        to_text(engine.dsn(), &stats, &totals)
+    };
+    print!("{text}");
+    Ok(())
+}
+
+fn to_text(dsn: &str, stats: &StoreStats, totals: &Totals) -> String {
+    let mut lines = vec![format!("store {dsn}")];
+    let mut add = |name: &str, value: String| lines.push(format!("  {name:<24} {value:>12}"));
+    add("sessions", stats.sessions.to_string());
+    for (name, value, _) in totals.rows() {
+        add(name, if name.ends_with("bytes") { text::bytes(value) } else { value.to_string() });
+    }
+    add("used", text::bytes(stats.used_bytes));
+    add("limit", text::bytes(stats.limit_bytes));
+    lines.push("counted since the store was made".into());
+    lines.extend(stats.counters.iter().map(|(name, value)| format!("  {name:<24} {value:>12}")));
+    lines.push("limits".into());
+    lines.extend(stats.limits.iter().map(|(name, value)| format!("  {name:<24} {:>12}", limit(name, *value))));
+    lines.push("place".into());
+    lines.extend(stats.place.iter().map(|(name, value)| format!("  {name:<24} {value}")));
+    lines.join("\n") + "\n"
+}
+
+fn limit(name: &str, value: u64) -> String {
+    if name.ends_with("_bytes") { text::bytes(value) } else { value.to_string() }
+}
+
+fn to_json(dsn: &str, stats: &StoreStats, totals: &Totals) -> Value {
+    let numbers = |pairs: &[(&'static str, u64)]| -> Map<String, Value> {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.into())).collect()
+    };
+    let place = stats.place.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())));
+    json!({
+        "store": dsn,
+        "sessions": stats.sessions,
+        "used_bytes": stats.used_bytes,
+        "limit_bytes": stats.limit_bytes,
+        "totals": totals.rows().iter().map(|&(name, value, _)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
+        "counters": numbers(&stats.counters),
+        "limits": numbers(&stats.limits),
+        "place": place.collect::<Map<_, _>>(),
+    })
+}
+
+/// The text exposition format, version 0.0.4.
+fn to_prometheus(dsn: &str, stats: &StoreStats, totals: &Totals) -> String {
+    let store = dsn.split('?').next().unwrap_or(dsn).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, samples: &[(Option<(&str, &str)>, u64)]| {
+        let _ = writeln!(text, "# HELP mcp_state_{name} {help}\n# TYPE mcp_state_{name} {kind}");
+        for (label, value) in samples {
+            let label = label.map(|(name, value)| format!(",{name}=\"{value}\"")).unwrap_or_default();
+            let _ = writeln!(text, "mcp_state_{name}{{store=\"{store}\"{label}}} {value}");
+        }
+    };
+    family("sessions", "gauge", "Sessions, expired ones that nobody collected included.", &[(None, stats.sessions)]);
+    for (name, value, help) in totals.rows() {
+        family(name, "gauge", help, &[(None, value)]);
+    }
+    family("used_bytes", "gauge", "Bytes in use.", &[(None, stats.used_bytes)]);
+    family("limit_bytes", "gauge", "The most bytes that may be in use.", &[(None, stats.limit_bytes)]);
+    let late: Vec<_> = stats
+        .counters
+        .iter()
+        .filter_map(|(name, value)| Some((Some(("reason", name.strip_prefix("late_")?)), *value)))
+        .collect();
+    family("late_responses_total", "counter", "Responses that were discarded, by reason.", &late);
+    for (name, value) in stats.counters.iter().filter(|(name, _)| !name.starts_with("late_")) {
+        let help = format!("The counter {name} of the store, since its files were made.");
+        family(&format!("{name}_total"), "counter", &help, &[(None, *value)]);
+    }
+    let sessions = Limit::Sessions;
+    let most = stats.limits.iter().find(|(name, _)| *name == sessions.name()).map_or(0, |(_, value)| *value);
+    family(sessions.name(), "gauge", sessions.description(), &[(None, most)]);
+    text
+}

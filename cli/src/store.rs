@@ -1,0 +1,190 @@
+//! Finding the store that is meant, becoming its owner, opening it.
+//!
+//! Nothing is made: a store that is not there is an error that lists those that are. A store of another pid namespace is not
+//! opened, since a tool that is alone with it would take it over from the container it belongs to, and keep that container's
+//! servers out for as long as it looks.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use mcp_state::{Dsn, Engine, FoundStore, Place};
+
+use crate::args::Choice;
+use crate::failure::Failure;
+
+/// A store that is there.
+#[derive(Debug)]
+pub(crate) struct Located {
+    /// What the engine opens it by.
+    pub(crate) dsn: String,
+    pub(crate) path: PathBuf,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+/// Finds the store, becomes its owner and opens it.
+pub(crate) fn open(choice: &Choice) -> Result<Engine, Failure> {
+    find(choice)?.open()
+}
+
+/// Finds the store that was named.
+pub(crate) fn find(choice: &Choice) -> Result<Located, Failure> {
+    let user = choice.user.as_deref().map(user_number).transpose()?;
+    if user.is_some() && !is_root() {
+        return Err(Failure::usage("--user is for root, who finds the stores of all users"));
+    }
+    let Some(dsn) = choice.store.as_deref().filter(|dsn| !dsn.is_empty()) else {
+        return Err(Failure::usage(format!("name a store with --store or MCP_STATE_DSN. {}", stores_there_are())));
+    };
+    let parsed = Dsn::parse(dsn).map_err(mcp_state::Error::from)?;
+    match &parsed.place {
+        Place::SharedMemory(name) => in_shared_memory(dsn, name, parsed.settings.group.is_some(), user),
+        Place::Directory(path) => in_directory(dsn, path),
+        _ => Err(Failure::usage("a memory:// store is inside one process; there is nothing to see from another one")),
+    }
+}
+
+fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> Result<Located, Failure> {
+    let mine = |store: &FoundStore| match user {
+        Some(user) => store.user == user,
+        None => is_root() || store.user == effective_user() || grouped,
+    };
+    let mut found = Engine::find_stores();
+    found.retain(|store| store.name == name && mine(store) && (!grouped || group_of_base(&store.path).is_some()));
+    match &found[..] {
+        [] => Err(Failure::not_found(format!("there is no store {dsn}. {}", stores_there_are()))),
+        [store] => {
+            let group = group_of_base(&store.path).filter(|_| !grouped);
+            let separator = if dsn.contains('?') { '&' } else { '?' };
+            Ok(Located {
+                dsn: group.map_or_else(|| dsn.to_owned(), |group| format!("{dsn}{separator}group={group}")),
+                path: store.path.clone(),
+                user: store.user,
+                group: store.group,
+            })
+        }
+        several => {
+            let users: Vec<_> = several.iter().map(|store| user_name(store.user)).collect();
+            Err(Failure::usage(format!("users {} each have a store {dsn}; say whose with --user", users.join(", "))))
+        }
+    }
+}
+
+fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {
+    let there = fs::symlink_metadata(path.join("stamp")).and_then(|_| fs::symlink_metadata(path));
+    match there {
+        Ok(metadata) => {
+            Ok(Located { dsn: dsn.to_owned(), path: path.to_owned(), user: metadata.uid(), group: metadata.gid() })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::not_found(format!("there is no store in {}. {}", path.display(), stores_there_are())))
+        }
+        Err(error) => Err(Failure::new(format!("cannot look at {}: {error}", path.display()))),
+    }
+}
+
+impl Located {
+    /// Becomes the owner and opens the store.
+    pub(crate) fn open(&self) -> Result<Engine, Failure> {
+        self.become_owner()?;
+        self.check_namespace()?;
+        Ok(Engine::open_existing(&self.dsn)?)
+    }
+
+    /// As root: becomes the store's user for good, so that nothing in it comes to belong to root.
+    pub(crate) fn become_owner(&self) -> Result<(), Failure> {
+        if !is_root() || self.user == 0 {
+            return Ok(());
+        }
+        let check = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        // SAFETY: the calls take numbers; the empty list of groups is not read.
+        let become_user = || unsafe {
+            check(libc::setgroups(0, std::ptr::null()))?;
+            check(libc::setgid(self.group))?;
+            check(libc::setuid(self.user))
+        };
+        become_user().map_err(|error| {
+            Failure::new(format!(
+                "cannot become user {}, who owns {}: {error}",
+                user_name(self.user),
+                self.path.display()
+            ))
+        })
+    }
+
+    /// What the file `stamp` says of who made the store.
+    pub(crate) fn stamp(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&fs::read(self.path.join("stamp")).ok()?).ok()
+    }
+
+    /// Refuses a store whose servers live in another pid namespace.
+    pub(crate) fn check_namespace(&self) -> Result<(), Failure> {
+        let its = self.stamp().and_then(|stamp| stamp["pid_namespace"].as_u64());
+        let mine = fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino());
+        match (its, mine) {
+            (Some(its), Some(mine)) if its != mine && its != 0 => Err(Failure::new(format!(
+                "the servers of {} live in another container (pid namespace {its}, this is {mine}); run mcp-state in there, as with `docker exec`",
+                self.dsn
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The stores of this machine, in a sentence or a list.
+pub(crate) fn stores_there_are() -> String {
+    let found = Engine::find_stores();
+    let hint = if is_root() { "" } else { " Root sees those of other users, too." };
+    if found.is_empty() {
+        return format!("No store in shared memory was found.{hint}");
+    }
+    let lines = found.iter().map(|store| {
+        let group = group_of_base(&store.path).map(|group| format!("?group={group}")).unwrap_or_default();
+        format!(
+            "\n  --store shm://{}{group}   of user {}, in {}",
+            store.name,
+            user_name(store.user),
+            store.path.display()
+        )
+    });
+    format!(
+        "There are:{}{}",
+        lines.collect::<String>(),
+        if hint.is_empty() { String::new() } else { format!("\n{}", hint.trim()) }
+    )
+}
+
+/// The group whose stores are in the same place as this one.
+fn group_of_base(path: &Path) -> Option<u32> {
+    path.parent()?.file_name()?.to_str()?.strip_prefix("mcp-state-group-")?.parse().ok()
+}
+
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: geteuid cannot fail and touches no memory.
+    unsafe { libc::geteuid() }
+}
+
+pub(crate) fn is_root() -> bool {
+    effective_user() == 0
+}
+
+/// A user's name, or the number where there is none.
+pub(crate) fn user_name(user: u32) -> String {
+    accounts().into_iter().find(|(_, number)| *number == user).map_or_else(|| user.to_string(), |(name, _)| name)
+}
+
+fn user_number(user: &str) -> Result<u32, Failure> {
+    let known = accounts().into_iter().find(|(name, _)| name == user).map(|(_, number)| number);
+    known.or_else(|| user.parse().ok()).ok_or_else(|| Failure::usage(format!("there is no user {user}")))
+}
+
+fn accounts() -> Vec<(String, u32)> {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let account = |line: &str| {
+        let mut fields = line.split(':');
+        Some((fields.next()?.to_owned(), fields.nth(1)?.parse().ok()?))
+    };
+    passwd.lines().filter_map(account).collect()
+}

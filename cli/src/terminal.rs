@@ -1,0 +1,162 @@
+//! The terminal and the signals that concern it.
+//!
+//! Signals are held back but for the time between two looks: so none but SIGKILL and SIGSTOP, which nobody can hold back, finds
+//! this process inside a transaction.
+
+use std::io::{IsTerminal, Write, stdout};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// A closed pipe ends the process without a word, as it does with other commands.
+pub(crate) fn end_when_nobody_reads() {
+    // SAFETY: no handler of this process is replaced; Rust's runtime had set SIGPIPE to be ignored.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The time is over, or the window has changed.
+    Look,
+    /// The user wants to have the shell back for a while.
+    Suspend,
+    /// The end.
+    Quit,
+}
+
+/// The signals that end a wait.
+const SIGNALS: [libc::c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH];
+
+static CAUGHT: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note(signal: libc::c_int) {
+    // A wish to end is not forgotten for a change of the window's size.
+    if signal != libc::SIGWINCH || CAUGHT.load(Ordering::Relaxed) == 0 {
+        CAUGHT.store(signal, Ordering::Relaxed);
+    }
+}
+
+/// Holds signals back as long as it lives.
+pub(crate) struct Signals {
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    pub(crate) fn hold() -> Self {
+        // SAFETY: the sets and the action are plain data that the calls fill or read while they live; the handler only stores
+        // into an atomic, which is safe at any moment.
+        unsafe {
+            let mut held: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = note as *const () as libc::sighandler_t;
+            libc::sigemptyset(&raw mut held);
+            for signal in SIGNALS {
+                libc::sigaddset(&raw mut held, signal);
+                libc::sigaction(signal, &raw const action, ptr::null_mut());
+            }
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
+            Self { before }
+        }
+    }
+
+    /// Waits for a signal, at most so long.
+    pub(crate) fn wait(&self, time: Duration) -> Woken {
+        let span =
+            libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
+        // SAFETY: no sets of descriptors are given; span and mask live through the call.
+        unsafe {
+            libc::pselect(0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), &raw const span, &raw const self.before)
+        };
+        match CAUGHT.swap(0, Ordering::Relaxed) {
+            0 | libc::SIGWINCH => Woken::Look,
+            libc::SIGTSTP => Woken::Suspend,
+            _ => Woken::Quit,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the mask is the one that was in force before.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+    }
+}
+
+/// Stops this process as ctrl-Z does, until it is continued.
+pub(crate) fn stop() {
+    // SAFETY: the call only sends a signal to this process.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// The terminal's second screen, which leaves the first as it was.
+pub(crate) struct Screen;
+
+impl Screen {
+    /// The screen, where the output is a terminal.
+    pub(crate) fn open() -> Option<Self> {
+        stdout().is_terminal().then(|| {
+            print!("\x1b[?1049h\x1b[?25l");
+            Self
+        })
+    }
+
+    /// Shows the lines, cut to what there is room for.
+    pub(crate) fn draw(&self, lines: &[String]) {
+        let (columns, rows) = size();
+        let mut frame = String::from("\x1b[H");
+        for line in lines.iter().take(rows.saturating_sub(1)) {
+            frame.extend(line.chars().take(columns));
+            frame.push_str("\x1b[K\r\n");
+        }
+        frame.push_str("\x1b[J");
+        let mut out = stdout().lock();
+        let _ = out.write_all(frame.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        print!("\x1b[?25h\x1b[?1049l");
+        let _ = stdout().flush();
+    }
+}
+
+/// The terminal's columns and rows.
+fn size() -> (usize, usize) {
+    // SAFETY: all-zero bytes are a valid winsize, a struct of integers.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes a winsize to where one is.
+    let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
+    if known && size.ws_col > 0 && size.ws_row > 0 { (size.ws_col.into(), size.ws_row.into()) } else { (80, 24) }
+}
+
+/// A bar on standard error, where that is a terminal.
+pub(crate) struct Bar {
+    shown: bool,
+}
+
+impl Bar {
+    pub(crate) fn new() -> Self {
+        Self { shown: std::io::stderr().is_terminal() }
+    }
+
+    /// Shows how far it is, 0 to 1, and at what.
+    pub(crate) fn set(&self, done: f64, what: &str) {
+        const WIDTH: usize = 30;
+        if self.shown {
+            let filled = (done.clamp(0.0, 1.0) * WIDTH as f64) as usize;
+            eprint!("\r[{}{}] {what}\x1b[K", "#".repeat(filled), " ".repeat(WIDTH - filled));
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

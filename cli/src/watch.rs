@@ -1,0 +1,128 @@
+//! `watch`: the store at a glance, once a second.
+
+use std::time::{Duration, Instant};
+
+use mcp_state::{Engine, SessionStats, StoreStats};
+
+use crate::args::Watching;
+use crate::failure::Failure;
+use crate::sessions;
+use crate::stats::Totals;
+use crate::terminal::{Screen, Signals, Woken, stop};
+use crate::text;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The store at one moment.
+struct Look {
+    at: Instant,
+    stats: StoreStats,
+    totals: Totals,
+    sessions: Vec<SessionStats>,
+}
+
+impl Look {
+    fn take(engine: &Engine) -> Result<Self, Failure> {
+        // A reset moves the store on.
+        engine.refresh()?;
+        let sessions = sessions::all(engine)?;
+        let mut totals = Totals::default();
+        sessions.iter().for_each(|session| totals.add(session));
+        Ok(Self { at: Instant::now(), stats: engine.stats()?, totals, sessions })
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.stats.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
+    }
+
+    fn late(&self) -> u64 {
+        self.stats.counters.iter().filter(|(name, _)| name.starts_with("late_")).map(|(_, value)| value).sum()
+    }
+
+    /// How often a second, since an earlier look.
+    fn rate(&self, before: &Look, count: impl Fn(&Look) -> u64) -> f64 {
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        count(self).saturating_sub(count(before)) as f64 / seconds.max(0.001)
+    }
+
+    fn line(&self, before: Option<&Look>) -> String {
+        let Totals { owners, pending, in_flight, queued, broadcasts, .. } = self.totals;
+        let mut line = format!(
+            "sessions {}  owners {owners}  pending {pending}  in flight {in_flight}  queued {}  late {}  used {}",
+            self.stats.sessions,
+            queued + broadcasts,
+            self.late(),
+            text::bytes(self.stats.used_bytes),
+        );
+        if let Some(before) = before {
+            let delivered = self.rate(before, |look| look.counter("responses_delivered"));
+            let created = self.rate(before, |look| look.counter("sessions_created"));
+            line += &format!("  created/s {created:.1}  answers/s {delivered:.1}");
+        }
+        line
+    }
+
+    fn page(&self, engine: &Engine, before: Option<&Look>, full: bool) -> Vec<String> {
+        let mut lines = vec![format!("mcp-state {}   {}", mcp_state::VERSION, engine.dsn()), String::new()];
+        lines.push(self.line(None));
+        let used = 100.0 * self.stats.used_bytes as f64 / self.stats.limit_bytes.max(1) as f64;
+        let mut store = format!("limit {} ({used:.0} % used)", text::bytes(self.stats.limit_bytes));
+        let named = [("limits hit", "limits_hit"), ("store full", "store_full"), ("evicted", "sessions_evicted")];
+        for (shown, name) in named.into_iter().filter(|(_, name)| self.counter(name) > 0) {
+            store += &format!("  {shown} {}", self.counter(name));
+        }
+        lines.push(store);
+        if let Some(before) = before {
+            let rate = |name| self.rate(before, |look| look.counter(name));
+            lines.push(format!(
+                "a second: {:.1} sessions created, {:.1} answers delivered, {:.1} late, {:.1} sleeps of waiters",
+                rate("sessions_created"),
+                rate("responses_delivered"),
+                self.rate(before, Look::late),
+                rate("waits"),
+            ));
+        }
+        let late: Vec<_> = self
+            .stats
+            .counters
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix("late_")?, value)))
+            .filter(|(_, value)| **value > 0)
+            .map(|(reason, value)| format!("{value} {}", reason.replace('_', " ")))
+            .collect();
+        if !late.is_empty() {
+            lines.push(format!("late responses: {}", late.join(", ")));
+        }
+        lines.push(String::new());
+        let rows: Vec<_> = self.sessions.iter().map(|session| sessions::row(session, full)).collect();
+        lines.extend(text::table(&sessions::HEADER, &rows));
+        lines
+    }
+}
+
+pub(crate) fn run(engine: &Engine, options: &Watching) -> Result<(), Failure> {
+    if options.once {
+        println!("{}", Look::take(engine)?.page(engine, None, options.full).join("\n"));
+        return Ok(());
+    }
+    let signals = Signals::hold();
+    let mut screen = Screen::open();
+    let mut before: Option<Look> = None;
+    loop {
+        let look = Look::take(engine)?;
+        match &screen {
+            Some(screen) => screen.draw(&look.page(engine, before.as_ref(), options.full)),
+            None => println!("{}", look.line(before.as_ref())),
+        }
+        before = Some(look);
+        match signals.wait(INTERVAL) {
+            Woken::Look => {}
+            Woken::Quit => return Ok(()),
+            Woken::Suspend => {
+                let was_shown = screen.take().is_some();
+                stop();
+                screen = was_shown.then(Screen::open).flatten();
+            }
+        }
+    }
+}

@@ -70,6 +70,15 @@ class Worker:
                 await asyncio.sleep(0.01)
         raise ChildProcessError(f"PHP process {self.process.pid} {describe(self.process.returncode)}")
 
+    async def ready(self) -> None:
+        """The same, and a process that died is replaced."""
+        try:
+            await self.idle()
+        except ChildProcessError as error:
+            print(f"serve: {error}", file=sys.stderr, flush=True)
+            self.start()
+            await self.idle()
+
 
 def describe(status: int) -> str:
     return f"exited on signal {-status}" if status < 0 else f"exited with status {status}"
@@ -87,6 +96,8 @@ class Dispatcher:
             # A connection that asks for nothing yet takes no process.
             if first := await reader.read(CHUNK):
                 worker = await self.idle.get()
+                if worker.process.poll() is not None:
+                    await worker.ready()
                 try:
                     await self.exchange(worker, first, reader, writer)
                 finally:
@@ -111,13 +122,8 @@ class Dispatcher:
         php_writer.close()
 
     async def put_back(self, worker: Worker) -> None:
-        """After a client that left, PHP may still be at work; a process that died is replaced."""
-        try:
-            await worker.idle()
-        except ChildProcessError as error:
-            print(f"serve: {error}", file=sys.stderr, flush=True)
-            worker.start()
-            await worker.idle()
+        # After a client that left, PHP may still be at work.
+        await worker.ready()
         self.idle.put_nowait(worker)
 
 

@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test lint fmt clean
+.PHONY: help build demo serve test test-sdk lint fmt clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -28,6 +28,11 @@ serve: ## the example server for a client of your own (PORT=8080)
 test: ## everything: Rust, phpt, PHPUnit, lints, whole-system tests
 	$(setup) test
 	@$(env) "$$PYTHON" tests/run $(ARGS)
+
+test-sdk: ## the drop-ins on the real mcp/sdk: MCP_SDK_AUTOLOAD=/path/to/vendor/autoload.php
+	$(setup) test
+	@scripts/build
+	@$(env) MCP_SDK_AUTOLOAD="$(MCP_SDK_AUTOLOAD)" "$$PYTHON" tests/sdk/all.py $(ARGS)
 
 lint: ## formatting, clippy, PSR-12, dependency rules
 	$(setup) test

@@ -22,7 +22,7 @@ final class NotificationBusTest extends SdkTestCase
         parent::setUp();
 
         if (\getenv('MCP_SDK_AUTOLOAD')) {
-            self::markTestSkipped('the notification of this test is written for its own class');
+            self::markTestSkipped('the notifications of this test are the double\'s; NotificationBusOnTheSdkTest has the SDK\'s');
         }
     }
 

@@ -6,6 +6,7 @@
  *     MCP_SDK_AUTOLOAD       the autoloader of an installation of mcp/sdk
  *     MCP_SDK_SESSIONS       `mcp-state`, or `file` for the SDK's own file store
  *     MCP_SDK_TRANSPORT      `own` for the SDK's transport, or `ours`
+ *     MCP_STATE_KEEP_ALIVE_MS  how often ours writes a comment, milliseconds
  *     MCP_STATE_BLOBS        where the file store keeps its files
  *     MCP_STATE_MAX_WAITING  how many questions may be open at once
  *
@@ -119,7 +120,7 @@ foreach (getallheaders() as $name => $value) {
 }
 
 $transport = getenv('MCP_SDK_TRANSPORT') === 'ours' && $sessions !== null
-    ? new McpState\Sdk\StreamableHttpTransport($sessions, $request)
+    ? new McpState\Sdk\StreamableHttpTransport($sessions, $request, ((int) getenv('MCP_STATE_KEEP_ALIVE_MS')) ?: 15_000)
     : new StreamableHttpTransport($request);
 
 try {

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Sdk\Support;
 
-use McpState\Tests\Sdk\Double\Http\Response;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -19,7 +18,7 @@ final class Handler implements RequestHandlerInterface
 
     public static function ok(): self
     {
-        return new self(static fn (): ResponseInterface => new Response(200));
+        return new self(static fn (): ResponseInterface => Psr7::response());
     }
 
     public function handle(ServerRequestInterface $request): ResponseInterface

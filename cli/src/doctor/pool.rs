@@ -102,7 +102,8 @@ pub(super) fn check(report: &mut Report, pools: &[Pool], store: Option<&Located>
             report.good("pool", seen);
         }
     }
-    let all: u64 = pools.iter().filter_map(|pool| pool.max_children).sum();
+    let all: u64 =
+        pools.iter().filter_map(|pool| pool.max_children).filter(|children| *children <= MOST_PROCESSES).sum();
     if all > MOST_PROCESSES {
         report.hint(
             "pool",

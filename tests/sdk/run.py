@@ -21,6 +21,8 @@ from support import WORKERS, autoloader, busy_processors, site
 from scenarios import Options, Tally
 from sdk_scenarios import ONLY_OURS, SCENARIOS, repeat
 
+DELAY_US = 3000
+
 HEAD = f"{'':<15}{'runs':>5}{'right':>14}{'lost':>7}{'swapped':>9}{'timed out':>10}{'errors':>8}{'strayed':>9}{'wall s':>9}{'p50 ms':>9}{'p99 ms':>9}"
 
 
@@ -41,6 +43,7 @@ def main() -> int:
     parser.add_argument("--transport", choices=["own", "ours"], default="own", help="the SDK's transport, or ours")
     parser.add_argument("--seed", type=int, default=1, help="of the client's random moments")
     parser.add_argument("--size", type=int, default=300, help="how many questions R asks")
+    parser.add_argument("--delays", type=int, metavar="SEED", help=f"delays of up to {DELAY_US} us in our sessions")
     parser.add_argument("--busy", action="store_true", help="keeps every processor busy meanwhile")
     parser.add_argument("--output-buffering", type=int, default=0, help="PHP's setting; Debian's is 4096")
     settings = parser.parse_args()
@@ -54,7 +57,10 @@ def main() -> int:
         runs = settings.runs if ours or settings.stock_runs is None else settings.stock_runs
         print(f"\n{sessions}\n{HEAD}", flush=True)
         ini = {"output_buffering": settings.output_buffering}
-        with site(autoload, sessions, ini=ini, MCP_SDK_TRANSPORT=settings.transport) as (url, _):
+        env = {"MCP_SDK_TRANSPORT": settings.transport}
+        if settings.delays is not None and ours:
+            env["MCP_STATE_DELAYS"] = f"{settings.delays}:{DELAY_US}"
+        with site(autoload, sessions, ini=ini, **env) as (url, _):
             with busy_processors(os.cpu_count() or 1) if settings.busy else nullcontext():
                 for id in ids:
                     if not ours and id in ONLY_OURS:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import subprocess
 import time
 import unittest
 from pathlib import Path
 
-from support import site
+from support import EXTENSION, SERVER, site
 
+from lib.servers import program
 from mcpclient import McpClient
 from mcpclient.http import HttpClient
 from scenarios import Ask, Options, Tally, judge, sentinel
@@ -159,6 +162,47 @@ class StoreGone(RealSdk):
         self.assertNotEqual(404, status)
         self.assertNotIn(b"not found", body.lower())
         self.assertEqual(200, (await self.client.request("ping"))[1].status, "the session has survived")
+
+
+@unittest.skipUnless(AUTOLOAD, "MCP_SDK_AUTOLOAD names no installation of mcp/sdk")
+class Stdio(unittest.TestCase):
+    """The answer to a question is the next line on stdin; other calls are served meanwhile."""
+
+    def setUp(self) -> None:
+        command = [program("PHP", "php"), "-d", f"extension={EXTENSION}", str(SERVER.with_name("stdio.php"))]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.server = subprocess.Popen(command, env=os.environ | {"MCP_SDK_AUTOLOAD": AUTOLOAD}, text=True, **pipes)
+        self.addCleanup(self.end)
+
+    def end(self) -> None:
+        self.server.stdin.close()
+        self.server.stdout.close()
+        self.server.kill()
+        self.server.wait()
+
+    def send(self, **message: object) -> None:
+        self.server.stdin.write(json.dumps({"jsonrpc": "2.0"} | message) + "\n")
+        self.server.stdin.flush()
+
+    def receive(self) -> dict:
+        return json.loads(self.server.stdout.readline())
+
+    def test_a_question_is_answered_on_the_same_pipe(self) -> None:
+        params = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}}
+        self.send(id=1, method="initialize", params=params | {"clientInfo": {"name": "t", "version": "1"}})
+        self.assertEqual(1, self.receive()["id"])
+        self.send(method="notifications/initialized")
+        for n in range(3):
+            call = {"name": "ask", "arguments": {"sentinel": f"q{n}"}, "_meta": {"progressToken": f"p{n}"}}
+            self.send(id=f"ask-{n}", method="tools/call", params=call)
+            self.assertEqual(f"p{n}", self.receive()["params"]["progressToken"])
+            question = self.receive()
+            self.assertEqual(f"q{n}", question["params"]["message"])
+            self.send(id="ping", method="ping")
+            self.assertEqual("ping", self.receive()["id"])
+            self.send(id=question["id"], result={"action": "accept", "content": {"answer": f"a{n}"}})
+            self.assertEqual(f"p{n}", self.receive()["params"]["progressToken"])
+            self.assertEqual(f"a{n}", self.receive()["result"]["content"][0]["text"])
 
 
 del RealSdk  # It is no test itself.

@@ -8,6 +8,7 @@
  *     MCP_SDK_TRANSPORT      `own` for the SDK's transport, or `ours`
  *     MCP_STATE_KEEP_ALIVE_MS  how often ours writes a comment, milliseconds
  *     MCP_STATE_BLOBS        where the file store keeps its files
+ *     MCP_STATE_DELAYS       SEED:MAX_US, random delays around everything that the SDK asks of our sessions
  *     MCP_STATE_MAX_WAITING  how many questions may be open at once
  *
  * Headers of a request that only tests send: X-Test-Ttl-Ms opens a session that lives so long, X-Test-Principal says who
@@ -25,10 +26,16 @@ use Mcp\Server\RequestContext;
 use Mcp\Server\Session\FileSessionStore;
 use Mcp\Server\Transport\StreamableHttpTransport;
 use McpState\Sdk\SessionManager;
+use McpState\Tests\Delays;
+use McpState\Tests\Sdk\DelayedSessions;
 use Psr\Log\AbstractLogger;
 
 require __DIR__ . '/../../../php/autoload.php';
 require getenv('MCP_SDK_AUTOLOAD') ?: throw new RuntimeException('MCP_SDK_AUTOLOAD names no autoloader.');
+
+require __DIR__ . '/../../scenarios/server/Delays.php';
+require __DIR__ . '/DelayedSession.php';
+require __DIR__ . '/DelayedSessions.php';
 
 header('X-Worker-Pid: ' . getmypid());
 
@@ -56,7 +63,8 @@ if (getenv('MCP_SDK_SESSIONS') === 'file') {
         principal: $_SERVER['HTTP_X_TEST_PRINCIPAL'] ?? null,
         maxWaiting: ((int) getenv('MCP_STATE_MAX_WAITING')) ?: null,
     );
-    $builder->setSession(sessionManager: $sessions);
+    $delays = Delays::fromEnvironment(uniqid((string) getmypid()));
+    $builder->setSession(sessionManager: $delays === null ? $sessions : new DelayedSessions($sessions, $delays));
 }
 
 $server = $builder

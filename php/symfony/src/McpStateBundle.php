@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Symfony;
+
+use McpState\Symfony\DependencyInjection\UseSessionManagerPass;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\HttpKernel\Bundle\Bundle;
+
+/**
+ * Gives the server of symfony/mcp-bundle the sessions of mcp-state:
+ *
+ *     // config/bundles.php
+ *     McpState\Symfony\McpStateBundle::class => ['all' => true],
+ *
+ *     # config/packages/mcp_state.yaml
+ *     mcp_state:
+ *         dsn: 'shm://shop'
+ *
+ * Services: {@see \McpState\Store}, {@see \McpState\Sdk\SessionManager} and {@see \McpState\Sdk\NotificationBus}, to be
+ * injected by class.
+ */
+final class McpStateBundle extends Bundle
+{
+    public function build(ContainerBuilder $container): void
+    {
+        $container->addCompilerPass(new UseSessionManagerPass());
+    }
+}

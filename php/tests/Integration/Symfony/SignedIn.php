@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Tests\Integration\Symfony;
+
+use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
+use Symfony\Component\Security\Core\Authentication\Token\TokenInterface;
+
+/** Somebody is signed in. */
+final class SignedIn implements TokenStorageInterface, TokenInterface
+{
+    public function __construct(public ?string $user = null)
+    {
+    }
+
+    public function getToken(): ?TokenInterface
+    {
+        return $this->user === null ? null : $this;
+    }
+
+    public function getUserIdentifier(): string
+    {
+        return (string) $this->user;
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::InvalidArgument;
@@ -59,7 +59,7 @@ impl fmt::Display for SessionId {
 }
 
 /// Names an owner: 128 random bits, written as 32 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct OwnerToken(pub(crate) [u8; 16]);
 
 impl OwnerToken {
@@ -94,7 +94,7 @@ impl fmt::Debug for OwnerToken {
 }
 
 /// A JSON-RPC id of a client's request. It is typed: `1` is not `"1"`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub enum RequestId {
     /// A number.
     Int(i64),
@@ -138,7 +138,7 @@ impl fmt::Display for RequestId {
 
 /// 128 bits of SHA-256: what rows of a session, a principal, a topic or a nonce are keyed with. A client cannot choose names
 /// that collide, and the name itself stands in the row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct Digest(pub(crate) [u8; 16]);
 
 impl Digest {

@@ -46,7 +46,7 @@ contract! {
         store.advance(90_000);
         let look = || store.engine.inspect(session.id()).unwrap().expect("the session is there");
         let (counted, seen) = look();
-        assert_eq!(store.engine.sessions(None, 9).unwrap(), [counted.clone()]);
+        assert_eq!(store.engine.sessions(None, 9).unwrap(), std::slice::from_ref(&counted));
         assert_eq!((seen.bound, seen.expires_in_ms, seen.attributes.as_str()), (false, 10_000, r#"{"a":{"b":1}}"#));
         assert_eq!(seen.broadcasts, [("{\"x\":1}".to_owned(), false)]);
         let [owner] = &seen.owners[..] else { panic!("one owner, not {}", seen.owners.len()) };

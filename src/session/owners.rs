@@ -3,7 +3,7 @@
 //! An owner ends once: by `detach`, or by being released when it is dead. What it leaves is released with it: its messages are
 //! dropped, broadcasts it only peeked return to the session, its pending requests are abandoned, its in-flight requests end.
 
-use serde::{Deserialize, Serialize};
+use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::pending::LateReason;
 use super::record::{Owner, PendingState};
@@ -14,7 +14,7 @@ use crate::process::Process;
 use crate::settings::Limit;
 
 /// How an owner delivers messages to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum OwnerKind {
     /// By a stream: it also takes broadcasts.
     Stream,

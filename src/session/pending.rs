@@ -12,7 +12,8 @@ use crate::ids::OwnerToken;
 use crate::process::Liveness;
 use crate::settings::Limit;
 
-use serde::{Deserialize, Serialize};
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::Deserialize;
 
 /// The longest name of a method that is kept with a pending request, in bytes.
 const MAX_METHOD: usize = 128;
@@ -36,7 +37,7 @@ pub enum Delivery {
 }
 
 /// Why a response was discarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum LateReason {
     /// No request of this session has that id.
     Unknown,

@@ -1,11 +1,12 @@
 //! The record of a session: all of its state but the payloads, and how it is written to bytes.
 //!
-//! Encoding: a version byte, then the fields in order ([postcard](https://postcard.jamesmunns.com/wire-format)). A library reads
-//! the versions it knows and refuses others; a field is added by a new version, never by changing this one.
+//! Encoding: a version byte, then the fields in order as [borsh](https://borsh.io) writes them: numbers in their full width, so
+//! that reading one is a copy. A library reads the versions it knows and refuses others; a field is added by a new version,
+//! never by changing this one.
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
+use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::pending::LateReason;
 use crate::clock::Millis;
@@ -20,7 +21,7 @@ const VERSION: u8 = 1;
 const REMEMBERED: usize = 32;
 
 /// A session's state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Record {
     /// The session's id, since rows are keyed by its digest.
     pub(crate) id: String,
@@ -54,7 +55,7 @@ pub struct Record {
 
 /// A session's place in the store's index of expiry. Sessions that never made a second request stand apart: they are the first
 /// to give way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct IndexKey {
     /// Whether the session made a second request.
     pub(crate) settled: bool,
@@ -62,7 +63,7 @@ pub struct IndexKey {
     pub(crate) at: Millis,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Owner {
     pub(crate) token: OwnerToken,
     /// Names the owner within the session, in keys and in pending requests; never used twice.
@@ -82,7 +83,7 @@ pub(crate) struct Owner {
     pub(crate) cancelled_at: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Pending {
     pub(crate) id: i64,
     pub(crate) owner: u32,
@@ -91,7 +92,7 @@ pub(crate) struct Pending {
     pub(crate) state: PendingState,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) enum PendingState {
     Waiting,
     /// The response is the payload of this id; `event` orders what is resolved.
@@ -107,14 +108,14 @@ pub(crate) enum PendingState {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct InFlight {
     pub(crate) id: RequestId,
     pub(crate) owner: u32,
     pub(crate) cancelled: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Broadcast {
     pub(crate) number: u64,
     pub(crate) bytes: u32,
@@ -134,16 +135,16 @@ pub enum UndecodableRecord {
     },
     /// Not an encoding at all.
     #[error("its encoding is damaged: {0}")]
-    Damaged(#[from] postcard::Error),
+    Damaged(#[from] std::io::Error),
 }
 
 impl Record {
     /// Reads a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, UndecodableRecord> {
         match bytes.split_first() {
-            Some((&VERSION, rest)) => Ok(postcard::from_bytes(rest)?),
+            Some((&VERSION, rest)) => Ok(borsh::from_slice(rest)?),
             Some((&found, _)) => Err(UndecodableRecord::Version { found }),
-            None => Err(postcard::Error::DeserializeUnexpectedEnd.into()),
+            None => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
         }
     }
 
@@ -151,7 +152,8 @@ impl Record {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(512);
         bytes.push(VERSION);
-        postcard::to_extend(self, bytes).expect("a record holds nothing that cannot be written")
+        borsh::to_writer(&mut bytes, self).expect("memory can be written to");
+        bytes
     }
 
     /// Remembers how a request ended, for its late response.

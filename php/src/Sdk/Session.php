@@ -443,7 +443,7 @@ final class Session implements SessionInterface
     /** @throws ExceptionInterface */
     private function commit(): bool
     {
-        $exists = $this->share->commit($this->journal);
+        $exists = $this->share->commit($this->journal, $this->exchange->serves($this->share->id));
 
         if ($exists) {
             $this->journal = new Journal();

@@ -205,6 +205,60 @@ final class ExchangesTest extends SdkTestCase
         self::assertSame([$second], $ids);
     }
 
+    public function testAProcessThatWritesToManySessionsHoldsOnToNone(): void
+    {
+        $worker = $this->manager();
+        $ids = \array_map(fn (): Uuid => $this->session(ttl: 100), [1, 2, 3]);
+
+        foreach ($ids as $id) {
+            $session = $worker->createWithId($id);
+            $session->set('a', 1);
+            $this->queue($session, 'hello');
+            self::assertTrue($session->save());
+        }
+
+        foreach ($ids as $id) {
+            self::eventually(fn (): bool => !$this->manager()->exists($id));
+        }
+    }
+
+    /** @dataProvider generations */
+    public function testAWorkerServesOneExchangeAfterAnotherWithOneManager(string $generation): void
+    {
+        $manager = $this->manager(scope: new SequentialWorker(), blocking: false);
+        $post = static fn (array $message, ?string $id): Double\Reply => (new $generation($manager, Double\Tools::all()))
+            ->post(\json_encode(['jsonrpc' => '2.0'] + $message), $id);
+        $id = $post(['id' => 0, 'method' => 'initialize'], null)->sessionId;
+
+        foreach ([1, 2, 3] as $n) {
+            $echo = ['id' => $n, 'method' => 'tools/call', 'params' => ['name' => 'echo', 'arguments' => ['sentinel' => "e$n"]]];
+            $text = $post($echo, $id)->messages()[0]['result']['content'][0]['text'];
+            self::assertSame("e$n", $text);
+
+            // The other worker of the pool brings the answer.
+            $server = new $generation($manager, Double\Tools::all());
+            $ask = ['id' => $n, 'method' => 'tools/call', 'params' => ['name' => 'ask', 'arguments' => ['sentinel' => "q$n"]]];
+            $stream = $server->post(\json_encode(['jsonrpc' => '2.0'] + $ask), $id);
+            $server->sleep = function () use ($id): void {
+                foreach ($this->store()->openSession((string) $id)?->allPending() ?? [] as $info) {
+                    $this->store()->openSession((string) $id)?->deliverResponse(
+                        $info->id,
+                        ['id' => $info->id, 'result' => ['content' => ['answer' => 'yes']]],
+                    );
+                }
+            };
+            $messages = $stream->messages();
+            self::assertSame('yes', \end($messages)['result']['content'][0]['text']);
+        }
+    }
+
+    /** @return iterable<string, array{class-string<Double\Server>}> */
+    public function generations(): iterable
+    {
+        yield 'up to 0.8' => [Double\Server08::class];
+        yield 'from 0.9' => [Double\Server09::class];
+    }
+
     public function testReleaseEndsTheExchangeAtOnce(): void
     {
         $manager = $this->manager(scope: new ContextKeyed(static fn (): string => 'only'));

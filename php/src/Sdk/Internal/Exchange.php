@@ -45,9 +45,18 @@ final class Exchange
         return $this->shares[$id] ?? null;
     }
 
-    /** What this exchange has of the session, from now on. */
+    /**
+     * What this exchange has of the session, from now on. Of sessions that it does not serve and asks nothing it keeps
+     * nothing, since a process that only sends notifications may do so for long, to many.
+     */
     public function open(string $id, ?Session $session): Share
     {
+        foreach ($this->shares as $other => $share) {
+            if ($other !== $this->id && $share->isIdle()) {
+                unset($this->shares[$other]);
+            }
+        }
+
         return $this->shares[$id] = new Share($id, $session, $this->settings);
     }
 

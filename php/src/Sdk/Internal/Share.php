@@ -80,6 +80,11 @@ final class Share
         $this->isStream = $settings->isOneStream;
     }
 
+    public function __destruct()
+    {
+        $this->end();
+    }
+
     public function logger(): LoggerInterface
     {
         return $this->settings->logger;
@@ -373,13 +378,15 @@ final class Share
     // Attributes
 
     /**
-     * Commits a journal, which is empty then.
+     * Commits a journal.
+     *
+     * @param bool $isServed whether this is the session that the exchange serves
      *
      * @return bool whether the session still exists
      *
      * @throws ExceptionInterface
      */
-    public function commit(Journal $journal): bool
+    public function commit(Journal $journal, bool $isServed): bool
     {
         if ($this->session === null) {
             return false;
@@ -390,7 +397,7 @@ final class Share
                 return $this->session->touch() || $this->lose();
             }
 
-            if ($this->owner === null && !$this->hasEnded) {
+            if ($isServed && $this->owner === null && !$this->hasEnded) {
                 // It tells a session that is used from one that a flood of `initialize` left.
                 $this->attach(OwnerKind::Reply);
             }
@@ -437,6 +444,12 @@ final class Share
     public function hasFiberEnded(): bool
     {
         return $this->isStream && $this->isFiberResumed;
+    }
+
+    /** Whether the exchange waits for nothing here. */
+    public function isIdle(): bool
+    {
+        return $this->asked === [] && $this->queue === [];
     }
 
     /** Ends the owner. What it did not deliver goes with it. */

@@ -12,17 +12,18 @@ import os
 import subprocess
 import sys
 
-from support import EXTENSION, ROOT, SETUP, autoloader
+from support import AUTOLOAD, EXTENSION, ROOT, SETUP
 
 
 def main() -> int:
     here = ROOT / "tests/sdk"
-    autoload = str(autoloader())
+    if AUTOLOAD is None:
+        sys.exit("mcp/sdk is not installed: MCP_SDK_AUTOLOAD must name the vendor/autoload.php of an installation")
     ini = ROOT / "build" / "test-ini"
     ini.mkdir(parents=True, exist_ok=True)
     (ini / "mcp_state.ini").write_text(f'extension="{EXTENSION}"\n')
     env = os.environ | {
-        "MCP_SDK_AUTOLOAD": autoload,
+        "MCP_SDK_AUTOLOAD": str(AUTOLOAD),
         "PYTHONPATH": str(ROOT / "tests/system"),
         "PHP_INI_SCAN_DIR": f":{ini}",
     }

@@ -16,7 +16,7 @@ import random
 import sys
 from contextlib import nullcontext
 
-from support import WORKERS, autoloader, busy_processors, site
+from support import AUTOLOAD, WORKERS, busy_processors, site
 
 from scenarios import Options, Tally
 from sdk_scenarios import ONLY_OURS, SCENARIOS, repeat
@@ -48,9 +48,10 @@ def main() -> int:
     parser.add_argument("--output-buffering", type=int, default=0, help="PHP's setting; Debian's is 4096")
     settings = parser.parse_args()
 
-    autoload = autoloader()
+    if AUTOLOAD is None:
+        sys.exit("mcp/sdk is not installed: MCP_SDK_AUTOLOAD must name the vendor/autoload.php of an installation")
     ids = settings.only or list(SCENARIOS)
-    print(f"{autoload}, {WORKERS} workers, output_buffering={settings.output_buffering}, {settings.transport} transport")
+    print(f"{AUTOLOAD}, {WORKERS} workers, output_buffering={settings.output_buffering}, {settings.transport} transport")
     wrong = 0
     for sessions in settings.sessions or ["file", "mcp-state"]:
         ours = sessions == "mcp-state"
@@ -60,7 +61,7 @@ def main() -> int:
         env = {"MCP_SDK_TRANSPORT": settings.transport}
         if settings.delays is not None and ours:
             env["MCP_STATE_DELAYS"] = f"{settings.delays}:{DELAY_US}"
-        with site(autoload, sessions, ini=ini, **env) as (url, _):
+        with site(AUTOLOAD, sessions, ini=ini, **env) as (url, _):
             with busy_processors(os.cpu_count() or 1) if settings.busy else nullcontext():
                 for id in ids:
                     if not ours and id in ONLY_OURS:

@@ -14,7 +14,7 @@ for path in ("examples/client", "tests/system"):
     if str(ROOT / path) not in sys.path:
         sys.path.insert(0, str(ROOT / path))
 
-from lib.servers import EXTENSION, Nginx, PhpFpm  # noqa: E402
+from lib.servers import EXTENSION, SETUP, Nginx, PhpFpm  # noqa: E402
 
 SERVER = ROOT / "tests/sdk/server/index.php"
 DOUBLE = ROOT / "tests/sdk/double/index.php"
@@ -47,12 +47,18 @@ def _served(app: Path, sessions: str, ini: dict[str, object] | None, env: dict[s
         yield nginx.url + "/mcp", php
 
 
-def autoloader() -> Path:
-    """What MCP_SDK_AUTOLOAD names; ends the program with a clear line where it names nothing."""
-    path = os.environ.get("MCP_SDK_AUTOLOAD", "")
-    if not path or not Path(path).is_file():
-        sys.exit(f"MCP_SDK_AUTOLOAD={path}: no such file; name the vendor/autoload.php of an installation of mcp/sdk")
-    return Path(path).resolve()
+def autoloader() -> Path | None:
+    """The autoloader of an installation of mcp/sdk; None where there is none."""
+    named = os.environ.get("MCP_SDK_AUTOLOAD")
+    if named:
+        if not Path(named).is_file():
+            sys.exit(f"MCP_SDK_AUTOLOAD={named}: no such file; name the vendor/autoload.php of an installation of mcp/sdk")
+        return Path(named).resolve()
+    installed = ROOT / "php/vendor"
+    return installed / "autoload.php" if (installed / "mcp/sdk").is_dir() else None
+
+
+AUTOLOAD = autoloader()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """What a user meets on the real SDK besides the scenarios: long waits, clients that leave, full pools, a store that is gone.
 
-Needs MCP_SDK_AUTOLOAD, the autoloader of an installation of mcp/sdk. LONG_WAIT is how many seconds the long wait takes;
+Needs mcp/sdk: what `composer install` brought into php/vendor, or what MCP_SDK_AUTOLOAD names. LONG_WAIT is how many seconds the long wait takes;
 90 is the full test.
 """
 
@@ -13,20 +13,19 @@ import os
 import subprocess
 import time
 import unittest
-from pathlib import Path
 
-from support import EXTENSION, SERVER, site
+from support import AUTOLOAD, EXTENSION, SERVER, site
 
 from lib.servers import program
 from mcpclient import McpClient
 from mcpclient.http import HttpClient
 from scenarios import Ask, Options, Tally, judge, sentinel
+from sdk_scenarios import Scenarios
 
-AUTOLOAD = os.environ.get("MCP_SDK_AUTOLOAD", "")
 LONG_WAIT = float(os.environ.get("LONG_WAIT", "3"))
 
 
-@unittest.skipUnless(AUTOLOAD, "MCP_SDK_AUTOLOAD names no installation of mcp/sdk")
+@unittest.skipUnless(AUTOLOAD, "mcp/sdk is not installed, and MCP_SDK_AUTOLOAD names no other place")
 class RealSdk(unittest.IsolatedAsyncioTestCase):
     transport = "own"
     env: dict[str, str] = {}
@@ -37,7 +36,7 @@ class RealSdk(unittest.IsolatedAsyncioTestCase):
         stack = contextlib.ExitStack()
         cls.addClassCleanup(stack.close)
         ini = {"output_buffering": 4096} | cls.ini
-        served = site(Path(AUTOLOAD), ini=ini, MCP_SDK_TRANSPORT=cls.transport, **cls.env)
+        served = site(AUTOLOAD, ini=ini, MCP_SDK_TRANSPORT=cls.transport, **cls.env)
         cls.url, cls.php = stack.enter_context(served)
 
     async def asyncSetUp(self) -> None:
@@ -164,14 +163,14 @@ class StoreGone(RealSdk):
         self.assertEqual(200, (await self.client.request("ping"))[1].status, "the session has survived")
 
 
-@unittest.skipUnless(AUTOLOAD, "MCP_SDK_AUTOLOAD names no installation of mcp/sdk")
+@unittest.skipUnless(AUTOLOAD, "mcp/sdk is not installed, and MCP_SDK_AUTOLOAD names no other place")
 class Stdio(unittest.TestCase):
     """The answer to a question is the next line on stdin; other calls are served meanwhile."""
 
     def setUp(self) -> None:
         command = [program("PHP", "php"), "-d", f"extension={EXTENSION}", str(SERVER.with_name("stdio.php"))]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.server = subprocess.Popen(command, env=os.environ | {"MCP_SDK_AUTOLOAD": AUTOLOAD}, text=True, **pipes)
+        self.server = subprocess.Popen(command, env=os.environ | {"MCP_SDK_AUTOLOAD": str(AUTOLOAD)}, text=True, **pipes)
         self.addCleanup(self.end)
 
     def end(self) -> None:
@@ -203,6 +202,13 @@ class Stdio(unittest.TestCase):
             self.send(id=question["id"], result={"action": "accept", "content": {"answer": f"a{n}"}})
             self.assertEqual(f"p{n}", self.receive()["params"]["progressToken"])
             self.assertEqual(f"a{n}", self.receive()["result"]["content"][0]["text"])
+
+
+@unittest.skipUnless(AUTOLOAD, "mcp/sdk is not installed, and MCP_SDK_AUTOLOAD names no other place")
+class RealScenarios(Scenarios, unittest.TestCase):
+    @classmethod
+    def served(cls):
+        return site(AUTOLOAD, ini={"output_buffering": 4096})
 
 
 del RealSdk  # It is no test itself.

@@ -33,7 +33,8 @@ final class Store
      *
      * @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn`
      *
-     * @throws Exception\BackendMissing when the extension is not loaded or does not fit this library
+     * @throws Exception\BackendMissing when neither the extension nor, by FFI, the C library is there and fits; the
+     *                                  message says what to install
      * @throws Exception\InvalidDsn
      * @throws Exception\StoreUnavailable when the store's place cannot be used; the message says how to mend it
      * @throws Exception\StoreIncompatible when another version made the store

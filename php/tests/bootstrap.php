@@ -17,9 +17,14 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
+if (getenv('MCP_STATE_BACKEND') === 'ffi' && extension_loaded('mcp_state')) {
+    fwrite(STDERR, "The extension mcp_state is loaded, so the tests would not run through FFI.\n");
+    exit(2);
+}
+
 try {
     Store::open('memory://');
 } catch (BackendMissing $e) {
-    fwrite(STDERR, $e->getMessage() . "\nRun php/tests/run, which loads build/mcp_state.so.\n");
+    fwrite(STDERR, $e->getMessage() . "\nRun php/tests/run, which brings a backend.\n");
     exit(2);
 }

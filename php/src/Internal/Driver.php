@@ -10,8 +10,8 @@ use McpState\Ffi;
 use McpState\Native;
 
 /**
- * Picks what the library runs on. There is exactly one answer in a process, so that never two copies of the engine,
- * each with its own file locks, work side by side.
+ * Picks what the library runs on: the extension where it is loaded, else the C library where FFI is allowed. There is
+ * exactly one answer in a process, so that never two copies of the engine, each with its own file locks, work side by side.
  *
  * @internal
  */
@@ -26,21 +26,36 @@ final class Driver
      */
     public static function open(?string $dsn): Native\Engine|Ffi\Engine
     {
-        if (!\defined('McpState\Native\API_VERSION')) {
-            throw new BackendMissing(
-                'no store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
-                . (\php_ini_loaded_file() ?: 'no php.ini') . '); install it and add extension=mcp_state there'
-            );
-        }
+        $dsn ??= \getenv('MCP_STATE_DSN') ?: null;
 
+        try {
+            return \defined('McpState\Native\API_VERSION') ? self::extension($dsn) : self::ffi($dsn);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+    }
+
+    private static function extension(?string $dsn): Native\Engine
+    {
         if (Native\API_VERSION !== self::API_VERSION) {
             throw new BackendMissing(self::mismatch(Native\API_VERSION, Native\VERSION));
         }
 
+        return Native\Engine::open($dsn);
+    }
+
+    private static function ffi(?string $dsn): Ffi\Engine
+    {
         try {
-            return Native\Engine::open($dsn ?? (\getenv('MCP_STATE_DSN') ?: null));
-        } catch (Native\Failure $failure) {
-            throw FailureKind::exception($failure);
+            return Ffi\Engine::open($dsn);
+        } catch (BackendMissing $e) {
+            throw new BackendMissing(
+                'no store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
+                . (\php_ini_loaded_file() ?: 'no php.ini') . '); install it and add extension=mcp_state there. FFI cannot '
+                . 'take its place: ' . $e->getMessage(),
+                0,
+                $e,
+            );
         }
     }
 

@@ -298,7 +298,7 @@ final class Session implements SessionInterface
     /** @return array<int, array{request_id: int, timeout: int, timestamp: int}> */
     private function pending(): array
     {
-        $entries = $this->isResolved ? $this->share->askedByAnyone() : $this->share->asked(true);
+        $entries = $this->isResolved ? $this->share->askedByAnyone() : $this->share->asked();
         $this->shownPending = \array_map(static fn (array $entry): bool => $entry['timeout'] === 0, $entries);
 
         return $entries;

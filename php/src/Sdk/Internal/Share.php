@@ -264,15 +264,11 @@ final class Share
      *
      * @return array<int, array{request_id: int, timeout: int, timestamp: int}>
      */
-    public function asked(bool $isLoop): array
+    public function asked(): array
     {
-        $mayBlock = $isLoop && $this->isTurnStart && $this->settings->mayBlock;
-
-        if ($isLoop) {
-            $this->isTurnStart = false;
-            $this->isStream = true;
-        }
-
+        $mayBlock = $this->isTurnStart && $this->settings->mayBlock;
+        $this->isTurnStart = false;
+        $this->isStream = true;
         $entries = $this->look($waitMs);
 
         while ($mayBlock && $waitMs !== null) {

@@ -19,7 +19,13 @@ final class Server
         return new Builder();
     }
 
-    /** The double's way to look inside. */
+    // The double's ways to look inside.
+
+    public function protocol(): Protocol
+    {
+        return $this->protocol;
+    }
+
     public function sessions(): object
     {
         return $this->protocol->sessions();

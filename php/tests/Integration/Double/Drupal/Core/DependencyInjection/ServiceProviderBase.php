@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Drupal\Core\DependencyInjection;
+
+/** Double of Drupal's class: the same methods. */
+abstract class ServiceProviderBase
+{
+    public function register(ContainerBuilder $container)
+    {
+    }
+
+    public function alter(ContainerBuilder $container)
+    {
+    }
+}

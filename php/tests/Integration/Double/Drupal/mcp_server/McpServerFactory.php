@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Drupal\mcp_server;
+
+use Mcp\Server;
+use Mcp\Server\Protocol;
+use Mcp\Server\Session\SessionManagerInterface;
+
+/** Double of mcp_server's factory: it builds its server around a session store of its own. */
+final class McpServerFactory
+{
+    public function __construct(private readonly SessionManagerInterface $own)
+    {
+    }
+
+    public function create(): Server
+    {
+        return new Server(new Protocol(['tools/call', 'ping'], $this->own), 'Drupal MCP Server');
+    }
+}

@@ -143,6 +143,32 @@ class FullPool(RealSdk):
         self.assertTrue(tally.is_right, tally.remarks)
 
 
+class Duplicates(RealSdk):
+    env = {"MCP_STATE_REJECT": "1"}
+
+    async def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_is_served(self) -> None:
+        ask = Ask(self.client, self.options, id=1)
+        question = await ask.question()
+        _, second = await self.client.call("echo", {"sentinel": "x"}, id=1)
+        self.assertEqual((409, -32600, 1), (second.status, second.messages[0]["error"]["code"], second.messages[0]["id"]))
+        _, other = await self.client.call("echo", {"sentinel": "x"}, id="1")
+        self.assertEqual(200, other.status)
+        tally = Tally()
+        await question.answer()
+        await ask.count(tally)
+        self.assertTrue(tally.is_right, tally.remarks)
+
+    async def test_an_id_may_be_used_again_and_again(self) -> None:
+        tally = Tally()
+        for _ in range(20):
+            ask = Ask(self.client, self.options, id=1)
+            await ask.answer()
+            await ask.count(tally)
+            id, reply = await self.client.call("echo", {"sentinel": "again"}, id=1)
+            tally.count(*judge(id, reply, "again"))
+        self.assertTrue(tally.is_right, tally.remarks)
+
+
 class StoreGone(RealSdk):
     async def test_a_store_that_cannot_be_opened_is_no_404(self) -> None:
         store = self.php.data / "store"

@@ -8,6 +8,7 @@
  *     MCP_SDK_TRANSPORT      `own` for the SDK's transport, or `ours`
  *     MCP_STATE_KEEP_ALIVE_MS  how often ours writes a comment, milliseconds
  *     MCP_STATE_BLOBS        where the file store keeps its files
+ *     MCP_STATE_REJECT       1: with our middleware, which refuses a second request with an id in flight
  *     MCP_STATE_DELAYS       SEED:MAX_US, random delays around everything that the SDK asks of our sessions
  *     MCP_STATE_MAX_WAITING  how many questions may be open at once
  *
@@ -127,9 +128,18 @@ foreach (getallheaders() as $name => $value) {
     $request = $request->withHeader($name, $value);
 }
 
+$middleware = getenv('MCP_STATE_REJECT') && $sessions !== null ? [
+    new McpState\Sdk\Middleware\PrincipalGuard($sessions, static fn (): ?string => $_SERVER['HTTP_X_TEST_PRINCIPAL'] ?? null),
+    new McpState\Sdk\Middleware\RejectDuplicateRequests($sessions),
+] : [];
 $transport = getenv('MCP_SDK_TRANSPORT') === 'ours' && $sessions !== null
-    ? new McpState\Sdk\StreamableHttpTransport($sessions, $request, ((int) getenv('MCP_STATE_KEEP_ALIVE_MS')) ?: 15_000)
-    : new StreamableHttpTransport($request);
+    ? new McpState\Sdk\StreamableHttpTransport(
+        $sessions,
+        $request,
+        ((int) getenv('MCP_STATE_KEEP_ALIVE_MS')) ?: 15_000,
+        middleware: $middleware,
+    )
+    : new StreamableHttpTransport($request, middleware: $middleware);
 
 try {
     $response = $server->run($transport);

@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk lint fmt clean
+.PHONY: help build demo serve test test-sdk lint fmt cli dist deb clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -42,6 +42,22 @@ fmt: ## formats Rust and PHP in place
 	$(setup) test
 	@scripts/cargo fmt --all
 	@$(env) "$$PHP" "$${PHPCS/%phpcs/phpcbf}" -q || [ $$? -eq 1 ]
+
+cli: ## the command line: build/cli/mcp-state, man pages, completions
+	$(setup) build
+	@scripts/build-cli
+
+dist: ## release archives of extension, C library and command line, in build/dist
+	$(setup) build
+	@scripts/build
+	@scripts/build-cli
+	@scripts/dist
+
+deb: ## Debian packages for the PHP at hand, in build/dist
+	$(setup) build
+	@scripts/build
+	@scripts/build-cli
+	@scripts/deb
 
 clean: ## removes everything that was built or fetched
 	rm -rf build target

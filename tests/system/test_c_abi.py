@@ -96,10 +96,10 @@ class OneStoreForAll(unittest.TestCase):
 
     def assert_answer_arrives(self, asks: str, answers: str) -> None:
         process, session, id = self.ask(asks)
-        said = self.start(answers, "answer", self.dsn, session, str(id), ANSWER).communicate()[0]
-        self.assertEqual("delivered\n", said)
+        answering = self.start(answers, "answer", self.dsn, session, str(id), ANSWER)
+        self.assertEqual("delivered\n", answering.communicate()[0])
         self.assertEqual(ANSWER + "\n", process.communicate()[0])
-        self.assertEqual(0, process.returncode)
+        self.assertEqual((0, 0), (process.returncode, answering.returncode))
 
     def test_c_waits_and_php_delivers(self) -> None:
         self.assert_answer_arrives("C", "PHP")

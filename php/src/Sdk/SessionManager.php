@@ -222,7 +222,7 @@ final class SessionManager implements SessionManagerInterface
     public function gc(): void
     {
         if ($this->scope->beginsAnew()) {
-            $this->release();
+            $this->endExchange();
         }
 
         $this->exchange()->begin();
@@ -237,15 +237,13 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Ends the exchange that runs now: nothing of it will be delivered any more. In long-lived processes, best called when
-     * the response has been sent; else the next exchange of the same scope does it.
+     * Ends the exchange that runs now, and what {@see actFor()} said: nothing of it will be delivered any more. In
+     * long-lived processes, best called when the response has been sent; else the next exchange of the same scope ends it.
      */
     public function release(): void
     {
-        $context = $this->scope->current();
-        $exchange = $this->exchanges->get($context);
-        $this->exchanges->unset($context);
-        $exchange?->end();
+        $this->endExchange();
+        $this->principals->unset($this->scope->current());
     }
 
     /**
@@ -282,6 +280,14 @@ final class SessionManager implements SessionManagerInterface
     public function store(): Store
     {
         return $this->store instanceof Store ? $this->store : $this->store = ($this->store)();
+    }
+
+    private function endExchange(): void
+    {
+        $context = $this->scope->current();
+        $exchange = $this->exchanges->get($context);
+        $this->exchanges->unset($context);
+        $exchange?->end();
     }
 
     private function principal(): ?string

@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         ("a_store_of_another_boot_starts_afresh_or_keeps_its_sessions", another_boot),
         ("a_store_held_by_another_pid_namespace_is_refused_and_taken_over_when_it_is_gone", another_namespace),
         ("two_stores_of_one_name_for_two_users_are_two_stores", two_users),
+        ("a_stranger_can_neither_open_nor_squat_a_store", stranger),
+        ("a_group_shares_a_store_and_nobody_else_does", shared_by_group),
     ];
     let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -449,13 +451,59 @@ fn two_users() -> Result {
     let dsn = format!("shm://{name}");
     let mine = Engine::open(&dsn)?;
     mine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() })?;
-    let theirs = Worker::as_user(&["look", &dsn, "s"], 65_534);
+    let theirs = Worker::as_user(&["look", &dsn, "s"], 65_534, 65_534);
     let found = theirs.and_then_line("found");
     let place = PathBuf::from(&mine.stats()?.place[0].1);
     assert_eq!(place.metadata()?.permissions().mode() & 0o777, 0o700);
     let _ = std::fs::remove_dir_all(&place);
     let _ = std::fs::remove_dir_all(shared_memory().join("mcp-state-65534").join(&name));
     assert_eq!(found, "gone");
+    Ok(())
+}
+
+/// An unprivileged user and group that are nobody's.
+const STRANGER: u32 = 4242;
+
+fn stranger() -> Result {
+    if !is_root() {
+        return Err("this test becomes another user, which needs root".into());
+    }
+    let store = Store::new();
+    std::fs::set_permissions(store.directory.path(), std::fs::Permissions::from_mode(0o711))?;
+    store.session("s");
+    let refused = |dsn: &str| Worker::as_user(&["open", dsn], STRANGER, STRANGER).and_then_line("refused");
+    assert_eq!(refused(&store.dsn), format!("{:?}", ErrorKind::StoreUnavailable));
+    // A directory the stranger cannot write to.
+    let beside = store.dsn.replace("/store?", "/other?");
+    assert_eq!(refused(&beside), format!("{:?}", ErrorKind::StoreUnavailable));
+    // A store the stranger made where ours would be is refused, never used.
+    let squatted = tempfile::tempdir_in(shared_memory())?;
+    std::fs::set_permissions(squatted.path(), std::fs::Permissions::from_mode(0o1777))?;
+    let dsn = dsn_in(&squatted, "");
+    assert_eq!(Worker::as_user(&["open", &dsn], STRANGER, STRANGER).and_then_line("open"), "");
+    let error = Engine::open(&dsn).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains(&format!("belongs to user {STRANGER}")), "{error}");
+    Ok(())
+}
+
+fn shared_by_group() -> Result {
+    if !is_root() {
+        return Err("this test becomes another user, which needs root".into());
+    }
+    const GROUP: u32 = 4300;
+    let store = Store::with(&format!("group={GROUP}"));
+    std::fs::set_permissions(store.directory.path(), std::fs::Permissions::from_mode(0o711))?;
+    let session = store.session("s");
+    let mut member = Worker::as_user(&["ask", &store.dsn, "s", "60000"], STRANGER, GROUP);
+    let id: i64 = member.line("id").parse()?;
+    session.deliver_response(id, "\"yes\"")?;
+    assert_eq!(member.line("answer"), "\"yes\"");
+    let outsider = Worker::as_user(&["open", &store.dsn], STRANGER, STRANGER);
+    assert_eq!(outsider.and_then_line("refused"), format!("{:?}", ErrorKind::StoreUnavailable));
+    for (path, mode) in [("", 0o770), ("stamp", 0o660), ("1", 0o770), ("1/data.mdb", 0o660), ("1/bell", 0o660)] {
+        let found = store.path().join(path).metadata()?.permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{path} has mode {found:o}");
+    }
     Ok(())
 }
 
@@ -556,7 +604,7 @@ impl Worker {
         Self::spawn(command)
     }
 
-    fn as_user(role: &[&str], user: u32) -> Self {
+    fn as_user(role: &[&str], user: u32, group: u32) -> Self {
         use std::os::unix::process::CommandExt;
         // The program may be where only root can read.
         let copy = tempfile::Builder::new()
@@ -566,7 +614,7 @@ impl Worker {
         let program = copy.path().join("worker");
         std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
         let mut command = Command::new(program);
-        command.arg("--role").args(role).uid(user).gid(user).current_dir("/");
+        command.arg("--role").args(role).uid(user).gid(group).current_dir("/");
         Self::spawn(command)
     }
 

@@ -158,6 +158,9 @@ fn open_files(
     let data = generation.path.join("data.mdb");
     if data.exists() {
         check_data(&data)?;
+    } else {
+        // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
+        drop(generation.open("data.mdb")?);
     }
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     drop(generation.open_allocated("lock.mdb", LOCK_BYTES)?);

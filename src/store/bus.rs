@@ -9,7 +9,7 @@
 //! | `B` topic `01` number `u64` | a message |
 //! | `T` | how many topics there are, `u64` |
 
-use super::rows::{Rows, RowsMut, add_to_number, delete_all, delete_value, get_number, get_value, put_value};
+use super::rows::{Rows, RowsMut, add_to_number, delete_all, delete_value, get_number, get_value, put_new_value};
 use crate::clock::Millis;
 use crate::error::{Error, LimitExceeded, StoreError};
 use crate::ids::Digest;
@@ -81,7 +81,7 @@ pub(super) fn publish(
         }
     };
     let number = head.next;
-    put_value(rows, &message_key(topic, number), message.as_bytes())?;
+    put_new_value(rows, &message_key(topic, number), message.as_bytes())?;
     head.next += 1;
     head.bytes += message.len() as u64;
     head.last = now;

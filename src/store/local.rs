@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::rows::{
     KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
-    delete_value, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_value,
+    delete_value, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value, put_value,
     read_index_key, record_key, session_of_record_key, session_prefix,
 };
 use super::{Access, BusEntries, Operation, Store, Usage, audit, bus, once};
@@ -15,8 +15,8 @@ use crate::error::{Error, StoreError};
 use crate::fault;
 use crate::ids::Digest;
 use crate::session::{
-    Census, Context, Count, Effects, IndexKey, LateReason, Population, Record, RecordChange, Refusal, Step, StoreView,
-    Transition,
+    Census, Context, Count, Effects, IndexKey, LateReason, Payload, Population, Record, RecordChange, Refusal, Step,
+    StoreView, Transition,
 };
 use crate::settings::{Limit, Settings};
 
@@ -307,7 +307,9 @@ fn carry_out(
         fault::point("between-rows");
         let key = payload_key(session, payload);
         match value {
-            Some(value) => put_value(rows, &key, value)?,
+            Some(value) if matches!(payload, Payload::Attribute(_)) => put_value(rows, &key, value)?,
+            // Nothing is there: messages and responses are deleted before their keys are used again.
+            Some(value) => put_new_value(rows, &key, value)?,
             None => delete_value(rows, &key)?,
         }
     }

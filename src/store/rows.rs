@@ -204,18 +204,19 @@ pub(super) fn get_value<'r>(rows: &'r (impl Rows + ?Sized), key: &[u8]) -> Resul
 /// Writes a value of any size over whatever is there.
 pub(super) fn put_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     // A longer value that was here before leaves chunks behind the new last one.
-    let mut number = 0;
-    let mut rest = value;
-    loop {
-        let (chunk, after) = rest.split_at(rest.len().min(CHUNK));
-        let was = if chunk.len() < CHUNK { rows.get(&chunk_key(key, number))?.map(<[u8]>::len) } else { None };
+    let last = value.len() / CHUNK;
+    let had_more = rows.get(&chunk_key(key, last))?.is_some_and(|chunk| chunk.len() == CHUNK);
+    put_new_value(rows, key, value)?;
+    if had_more { delete_from(rows, key, last + 1) } else { Ok(()) }
+}
+
+/// Writes a value of any size where there is none.
+pub(super) fn put_new_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    for number in 0..=value.len() / CHUNK {
+        let chunk = &value[number * CHUNK..value.len().min((number + 1) * CHUNK)];
         rows.put(&chunk_key(key, number), chunk)?;
-        if chunk.len() < CHUNK {
-            return if was == Some(CHUNK) { delete_from(rows, key, number + 1) } else { Ok(()) };
-        }
-        rest = after;
-        number += 1;
     }
+    Ok(())
 }
 
 /// Deletes a value of any size.

@@ -1,5 +1,5 @@
-"""One store for all: C, Python, PHP with the extension and PHP with FFI see the same sessions at the same time, and a response
-that one delivers wakes a waiter in another.
+"""One store for all: C, Python, PHP with the extension, PHP with FFI and the command line see the same sessions at the same
+time, and a response that one delivers wakes a waiter in another.
 
 Each side is a program that either asks (prints session and message, waits, prints the answer) or answers.
 """
@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 
 from lib.servers import EXTENSION, ROOT, program
+from test_cli import build as command_line
 
 LIBRARY = Path(os.environ.get("MCP_STATE_LIBRARY", ROOT / "build" / "libmcp_state.so"))
 ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"word":"caf\\u00e9"}}}'
@@ -124,6 +125,21 @@ class OneStoreForAll(unittest.TestCase):
             self.assertEqual("delivered\n", said, f"{others[who]} answers {who}")
         for who, (process, _, _) in asked.items():
             self.assertEqual(f'"for {who}"\n', process.communicate()[0])
+
+    def test_the_command_line_shows_who_waits_and_that_all_have_ended(self) -> None:
+        command = [str(command_line()), "--store", self.dsn]
+
+        def show(session: str) -> str:
+            return subprocess.run([*command, "show", session], check=True, capture_output=True, text=True).stdout
+
+        asked = {who: self.ask(who) for who in self.commands}
+        for who, (process, session, id) in asked.items():
+            shown = show(session)
+            self.assertIn("elicitation/create", shown, who)
+            self.assertIn(str(id), shown, who)
+            self.start("Python", "answer", self.dsn, session, str(id), ANSWER).communicate()
+            process.communicate()
+            self.assertNotIn("elicitation/create", show(session), who)
 
     def test_a_second_answer_is_late_in_every_language(self) -> None:
         process, session, id = self.ask("C")

@@ -11,7 +11,7 @@ env = . build/env.sh &&
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-build: ## the extension for the PHP at hand: build/mcp_state.so
+build: ## the extension for the PHP at hand, and the C library: build/mcp_state.so, build/libmcp_state.so
 	$(setup) build
 	@scripts/build
 

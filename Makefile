@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk lint fmt cli dist deb clean
+.PHONY: help build demo serve test test-sdk lint fmt cli dist deb bench clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -58,6 +58,11 @@ deb: ## Debian packages for the PHP at hand, in build/dist
 	@scripts/build
 	@scripts/build-cli
 	@scripts/deb
+
+bench: ## what a call costs: through the extension, and through FFI
+	$(setup) build
+	@scripts/build
+	@$(env) "$$PHP" benches/backends.php
 
 clean: ## removes everything that was built or fetched
 	rm -rf build target

@@ -25,7 +25,6 @@ def main() -> int:
     env = os.environ | {
         "MCP_SDK_AUTOLOAD": str(AUTOLOAD),
         "PYTHONPATH": str(ROOT / "tests/system"),
-        "PHP_INI_SCAN_DIR": f":{ini}",
     }
     php, phpunit = SETUP.get("PHP", "php"), SETUP.get("PHPUNIT", "phpunit")
     commands = [
@@ -36,7 +35,8 @@ def main() -> int:
     failed = []
     for name, command in commands:
         print(f"== {name}", flush=True)
-        if subprocess.run(command, env=env, check=False).returncode != 0:
+        scanned = {"PHP_INI_SCAN_DIR": f":{ini}"} if command[0] == php else {}
+        if subprocess.run(command, env=env | scanned, check=False).returncode != 0:
             failed.append(name)
     print(f"failed: {', '.join(failed)}" if failed else "all right")
     return 1 if failed else 0

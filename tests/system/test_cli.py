@@ -367,7 +367,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("1 of processes that have ended", found["owners"][0]["seen"])
         self.assertIn("gc", found["owners"][0]["mend"])
         self.assertEqual(["note", "wrong"], [finding["level"] for finding in found["pool"]])
-        self.assertIn("max_waiting", found["pool"][0]["mend"])
+        self.assertIn("maxWaiting", found["pool"][0]["mend"])
         self.assertIn("not installed", found["extension"][0]["seen"])
         stamp = self.data / "store" / "stamp"
         stamp.write_text("not a stamp")

@@ -96,7 +96,7 @@ pub(super) fn check(report: &mut Report, pools: &[Pool], store: Option<&Located>
                 format!("one session may have {owners} owners: raise max_owners if one client keeps more workers busy");
             report.hint("pool", seen, mend);
         } else if children < FEW_WORKERS {
-            let mend = "each request that waits for its client keeps a worker, and its answer needs another: raise it above the waits you expect, and set max_waiting below it";
+            let mend = "each request that waits for its client keeps a worker, and its answer needs another: raise it above the waits you expect, and set maxWaiting below it";
             report.hint("pool", seen, mend);
         } else {
             report.good("pool", seen);

@@ -3,8 +3,10 @@
 //! Two figures matter: what a round of operations costs (a request is registered and queued, its message taken, its answer
 //! delivered and claimed), and how soon a process that waits for an answer goes on once another process has delivered it.
 
+use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,7 @@ use serde_json::json;
 
 use crate::args::Measuring;
 use crate::failure::Failure;
-use crate::terminal::Bar;
+use crate::terminal::{Bar, Signals, Woken};
 
 const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}}"#;
 
@@ -27,12 +29,14 @@ pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
         None if shared.is_dir() => shared.to_owned(),
         None => std::env::temp_dir().canonicalize()?,
     };
-    let directory = tempfile::Builder::new().prefix("mcp-state-bench-").tempdir_in(&parent)?;
-    let dsn = format!("file://{}/store?durability=none&max_store_bytes=64M", directory.path().display());
+    // A wish to end is heard between two measurements, so that nothing is left behind.
+    let signals = Signals::hold();
+    let directory = PrivateDirectory::new(&parent)?;
+    let dsn = format!("file://{}/store?durability=none&max_store_bytes=64M", directory.0.display());
     let engine = Engine::open(&dsn)?;
     let bar = Bar::new();
-    let rounds = rounds(&engine, time, |done| bar.set(done / 2.0, "rounds in one process"))?;
-    let wakes = wakes(&engine, time, |done| bar.set(0.5 + done / 2.0, "waking another process"))?;
+    let rounds = rounds(&engine, time, &signals, |done| bar.set(done / 2.0, "rounds in one process"))?;
+    let wakes = wakes(&engine, time, &signals, |done| bar.set(0.5 + done / 2.0, "waking another process"))?;
     drop(bar);
     let (p50, p99) = (percentile(&wakes, 50), percentile(&wakes, 99));
     if options.json {
@@ -49,7 +53,7 @@ pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
 }
 
 /// How many rounds there were, and microseconds for each.
-fn rounds(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<(u64, f64), Failure> {
+fn rounds(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(f64)) -> Result<(u64, f64), Failure> {
     const AT_ONCE: u64 = 100;
     let session = new_session(engine)?;
     let stream = session.attach(OwnerKind::Stream, None)?;
@@ -65,13 +69,14 @@ fn rounds(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<(u6
             }
         }
         count += AT_ONCE;
+        pause(signals, Duration::ZERO)?;
         progress(start.elapsed().as_secs_f64() / time.as_secs_f64());
     }
     Ok((count, start.elapsed().as_secs_f64() * 1e6 / count as f64))
 }
 
 /// Microseconds from the answer to the waiting process, sorted.
-fn wakes(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<Vec<u64>, Failure> {
+fn wakes(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(f64)) -> Result<Vec<u64>, Failure> {
     const PAUSE: Duration = Duration::from_millis(1);
     let session = new_session(engine)?;
     let mut peer = Peer::start(engine.dsn(), session.id())?;
@@ -79,7 +84,7 @@ fn wakes(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<Vec<
     while measured.is_empty() || start.elapsed() < time {
         let id: i64 = peer.line()?;
         // The other process is to sleep by then.
-        std::thread::sleep(PAUSE);
+        pause(signals, PAUSE)?;
         session.deliver_response(id, &now_us().to_string())?;
         measured.push(peer.line()?);
         progress(start.elapsed().as_secs_f64() / time.as_secs_f64());
@@ -91,6 +96,36 @@ fn wakes(engine: &Engine, time: Duration, progress: impl Fn(f64)) -> Result<Vec<
 
 fn new_session(engine: &Engine) -> Result<Session, Failure> {
     Ok(engine.create_session(NewSession::default())?.expect("a random id is free"))
+}
+
+fn pause(signals: &Signals, time: Duration) -> Result<(), Failure> {
+    match signals.wait(time) {
+        Woken::Quit => Err(Failure::new("ended before there was a result")),
+        Woken::Look | Woken::Suspend => Ok(()),
+    }
+}
+
+/// A directory of this user's alone, removed at the end.
+struct PrivateDirectory(PathBuf);
+
+impl PrivateDirectory {
+    fn new(parent: &Path) -> Result<Self, Failure> {
+        let template = CString::new(parent.join("mcp-state-bench-XXXXXX").as_os_str().as_bytes());
+        let mut name = template.map_err(std::io::Error::other)?.into_bytes_with_nul();
+        // SAFETY: the name is a writable C string, in which the call replaces the last six characters.
+        if unsafe { libc::mkdtemp(name.as_mut_ptr().cast()) }.is_null() {
+            let error = std::io::Error::last_os_error();
+            return Err(Failure::new(format!("cannot make a directory in {}: {error}", parent.display())));
+        }
+        name.pop();
+        Ok(Self(std::ffi::OsString::from_vec(name).into()))
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// The process that waits; it ends with its standard input.

@@ -397,6 +397,21 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(measured["wake"]["count"], 0)
         self.assertEqual([], list(directory.iterdir()))
 
+    def test_a_bench_that_is_interrupted_leaves_nothing_either(self) -> None:
+        directory = self.data / "bench"
+        directory.mkdir()
+        command = [self.command, "bench", "--time", "60000", "--directory", str(directory)]
+        bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: any(directory.glob("*/store/stamp")), "it is at work")
+            bench.send_signal(signal.SIGINT)
+            self.assertEqual(1, bench.wait(DEADLINE), bench.stderr.read())
+        finally:
+            bench.kill()
+            bench.wait()
+            bench.stderr.close()
+        self.assertEqual([], list(directory.iterdir()))
+
     def test_completions_and_man_pages_name_every_command(self) -> None:
         for shell in ("bash", "zsh", "fish"):
             self.assertIn("doctor", self.mcp_state("completions", shell, store=""))

@@ -95,7 +95,10 @@ fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
     } else {
         report.good("sessions", seen);
     }
-    report.good("processes", format!("{} have read the store and live, or were not cleared yet", number("readers")));
+    report.good(
+        "readers",
+        format!("{} of 4096 slots in use, one for each process that has read the store", number("readers")),
+    );
 }
 
 fn refusals(report: &mut Report, stats: &StoreStats) {

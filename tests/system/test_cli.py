@@ -240,6 +240,22 @@ class CommandLine(unittest.TestCase):
         [shown] = self.json("sessions", "--full", "--user", "games", store=f"shm://{name}")
         self.assertEqual(other, shown["id"])
 
+    def test_root_finds_a_store_that_a_group_shares_and_leaves_it_the_group_s(self) -> None:
+        if not self.user:
+            self.skipTest("only root becomes another user")
+        name = f"grouped-{uuid.uuid4().hex}"
+        self.addCleanup(self.remove_shared, name)
+        account = pwd.getpwnam(self.user)
+        php = self.php(f"shm://{name}?group={account.pw_gid}")
+        session = php.run("return $store->createSession()->id;")
+        for dsn in (f"shm://{name}", f"shm://{name}?group={account.pw_gid}"):
+            self.assertEqual([session], [shown["id"] for shown in self.json("sessions", "--full", store=dsn)])
+        self.mcp_state("reset", "--yes", store=f"shm://{name}")
+        self.assertEqual([], self.json("sessions", store=f"shm://{name}"))
+        [path] = Path("/dev/shm").glob(f"mcp-state-*/{name}")
+        self.assertEqual({account.pw_gid}, {p.stat().st_gid for p in path.rglob("*")})
+        self.assertIsInstance(php.run("return McpState\\Store::open(getenv('TEST_DSN'))->createSession()->id;"), str)
+
     def test_a_store_of_another_user_is_refused_to_those_who_are_not_root(self) -> None:
         if not self.user:
             self.skipTest("only root becomes another user")

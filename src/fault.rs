@@ -1,4 +1,4 @@
-//! Places where a test can have the process killed. In a release build there are none.
+//! What tests make happen: a process killed at a certain place, another boot. In a release build, nothing.
 
 /// Ends the process as `kill -9` does when the environment variable `MCP_STATE_FAULT` is `name:N` and this is the N-th visit.
 #[inline]
@@ -6,6 +6,11 @@ pub(crate) fn point(name: &str) {
     if cfg!(debug_assertions) {
         check(name);
     }
+}
+
+/// What a test wants this process to take `name` for, by the environment variable `MCP_STATE_PRETEND_name`.
+pub(crate) fn pretended(name: &str) -> Option<String> {
+    if cfg!(debug_assertions) { std::env::var(format!("MCP_STATE_PRETEND_{name}")).ok() } else { None }
 }
 
 fn check(name: &str) {

@@ -50,6 +50,16 @@ fn main() -> ExitCode {
         ("a_damaged_file_is_an_error_or_a_fresh_start", damaged_files),
         ("a_store_of_a_newer_library_is_refused", newer_store),
         ("a_store_of_another_boot_starts_afresh_or_keeps_its_sessions", another_boot),
+        ("g8_a_take_over_that_is_killed_half_way_is_done_once", take_over_killed),
+        ("single_use_keys_and_topics_outlive_a_reboot_by_the_wall_clock", keys_after_a_reboot),
+        ("a_durable_store_whose_stamp_is_lost_is_refused_and_not_removed", unreadable_stamp_of_a_durable_store),
+        ("a_data_file_that_lacks_its_unused_last_page_is_no_damage", a_page_short),
+        ("whoever_has_a_store_open_holds_its_guard", guest_waits),
+        ("an_opening_that_fails_leaves_nothing_open", opened_in_vain),
+        ("one_file_by_two_paths_is_opened_once", one_file_by_two_paths),
+        ("a_reset_from_another_container_locks_nobody_out", reset_by_another),
+        ("g8_a_reset_that_is_killed_half_way_is_finished_by_the_next_to_open", reset_killed),
+        ("g10_freeing_works_on_a_file_system_that_stays_full", freeing_on_a_full_file_system),
         ("a_store_held_by_another_pid_namespace_is_refused_and_taken_over_when_it_is_gone", another_namespace),
         ("two_stores_of_one_name_for_two_users_are_two_stores", two_users),
         ("a_stranger_can_neither_open_nor_squat_a_store", stranger),
@@ -280,6 +290,38 @@ fn full_file_system() -> Result {
     Ok(())
 }
 
+fn freeing_on_a_full_file_system() -> Result {
+    let Some(mount) = Mount::tmpfs("16M") else { return cannot_mount() };
+    let engine = Engine::open(&format!("file://{}/store?durability=none", mount.path().display()))?;
+    let body = |letter: &str| format!("\"{}\"", letter.repeat(3000));
+    let mut owners = vec![];
+    for _ in 0..8 {
+        let session = engine.create_session(NewSession::default())?.ok_or("a random id is free")?;
+        let stream = session.attach(OwnerKind::Stream, None)?;
+        for _ in 0..40 {
+            session.enqueue_outgoing(&stream, &body("x"), "")?;
+        }
+        owners.push((session, stream));
+    }
+    fill(&mount.path().join("other"))?;
+    for round in 0..40 {
+        for (session, stream) in &owners {
+            let taken = session.take_outgoing(stream, 1).map_err(|error| format!("round {round}: {error}"))?;
+            assert_eq!(taken.len(), 1);
+            // Others add whatever they can meanwhile.
+            let refused = (0..1000).find_map(|_| session.enqueue_outgoing(stream, &body("y"), "").err());
+            if let Some(refused) = refused {
+                assert!(matches!(refused.kind(), ErrorKind::StoreFull | ErrorKind::LimitExceeded), "{refused}");
+            }
+        }
+    }
+    for (session, _) in owners {
+        assert!(session.destroy()?);
+    }
+    assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
 fn full_at_open() -> Result {
     let Some(mount) = Mount::tmpfs("1M") else { return cannot_mount() };
     fill(&mount.path().join("other"))?;
@@ -407,22 +449,156 @@ fn newer_store() -> Result {
     Ok(())
 }
 
+/// Another boot, after which the wall clock shows so many hours more.
+fn boot_before(hours: i64) -> Vec<(&'static str, String)> {
+    vec![
+        ("MCP_STATE_PRETEND_BOOT", "another".to_owned()),
+        ("MCP_STATE_PRETEND_WALL_OFFSET_MS", (-hours * 3_600_000).to_string()),
+    ]
+}
+
 fn another_boot() -> Result {
     for (durability, sessions) in [("none", 0), ("sync", 1)] {
-        let store = Damaged::with(&format!("durability={durability}&ttl_ms=3600000"));
-        store.set_stamp("boot", "another".into());
-        assert_eq!(store.sessions()?, sessions, "durability={durability}");
+        let store = Damaged::left_by(&format!("durability={durability}&ttl_ms=3600000"), &boot_before(0));
+        // What a store is worth keeping for was decided by who wrote it.
+        let dsn = store.dsn.replace("durability=sync", "durability=none");
+        let mut worker = Worker::start(&["count", &dsn]);
+        assert_eq!(worker.line("sessions"), sessions.to_string(), "durability={durability}");
     }
     // Times go by the wall clock: a session that has expired meanwhile is gone, one that has not is there without owners.
     for (hours, there) in [(0, true), (2, false)] {
-        let store = Damaged::with("durability=sync&ttl_ms=3600000");
-        let wall_offset = store.field("wall_offset").as_u64().ok_or("a number")?;
-        store.set_stamp("boot", "another".into());
-        store.set_stamp("wall_offset", (wall_offset - hours * 3_600_000).into());
+        let store = Damaged::left_by("durability=sync&ttl_ms=3600000", &boot_before(hours));
         let mut worker = Worker::start(&["look", &store.dsn, "s"]);
         let expected = if there { "owners=0 pending=0" } else { "gone" };
         assert_eq!(worker.line("found"), expected, "after {hours} hours");
     }
+    Ok(())
+}
+
+fn take_over_killed() -> Result {
+    for point in ["before-commit:1", "between-rows:1"] {
+        let store = Damaged::left_by("durability=sync&ttl_ms=7200000", &boot_before(1));
+        let killed = Worker::start_with(&["count", &store.dsn], &[("MCP_STATE_FAULT", point)]);
+        assert!(!killed.finish().success(), "it was killed at {point}");
+        assert_eq!(store.sessions()?, 1);
+        // One hour was taken from its two, once.
+        let left = Engine::open(&store.dsn)?.sessions(None, 9)?[0].idle_ms;
+        assert!((3_600_000..5_400_000).contains(&left), "{left} after {point}");
+    }
+    Ok(())
+}
+
+fn keys_after_a_reboot() -> Result {
+    let store = Damaged::left_by("durability=sync&ttl_ms=36000000", &boot_before(2));
+    let engine = Engine::open(&store.dsn)?;
+    // `leave` has used the key "hour" for an hour and the key "day" for a day.
+    assert!(engine.consume_once("hour", 1000)?);
+    assert!(!engine.consume_once("day", 1000)?);
+    assert_eq!(engine.cursor("topic")?, 1);
+    Ok(())
+}
+
+fn unreadable_stamp_of_a_durable_store() -> Result {
+    let store = Damaged::with("durability=sync");
+    let stamp = store.stamp();
+    for damage in ["", "garbage"] {
+        std::fs::write(store.path.join("stamp"), damage)?;
+        let error = Engine::open(&store.dsn).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreCorrupt, "{error}");
+    }
+    std::fs::remove_file(store.path.join("stamp"))?;
+    assert_eq!(Engine::open(&store.dsn).map(|_| ()).unwrap_err().kind(), ErrorKind::StoreCorrupt);
+    std::fs::write(store.path.join("stamp"), stamp)?;
+    assert_eq!(store.sessions()?, 1, "nothing was removed");
+    Ok(())
+}
+
+fn a_page_short() -> Result {
+    use std::os::unix::fs::FileExt;
+    let store = Damaged::new();
+    let path = store.path.join("1/data.mdb");
+    let data = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
+    // Both meta pages name a last page that was never written, as LMDB leaves it when that page was freed at once.
+    let page = 4096;
+    let mut last = [0; 8];
+    for meta in [0, page] {
+        data.read_exact_at(&mut last, meta + 16 + 120)?;
+        let beyond = data.metadata()?.len() / page + 1;
+        data.write_all_at(&beyond.max(u64::from_le_bytes(last)).to_le_bytes(), meta + 16 + 120)?;
+    }
+    let before = data.metadata()?.len();
+    assert_eq!(store.sessions()?, 1);
+    assert!(data.metadata()?.len() > before);
+    Ok(())
+}
+
+fn guest_waits() -> Result {
+    use std::os::fd::AsRawFd;
+    let store = Damaged::new();
+    let guard = std::fs::OpenOptions::new().read(true).write(true).open(store.path.join("guard"))?;
+    // SAFETY: the descriptor is open; flock touches no memory.
+    let lock = |kind| unsafe { libc::flock(guard.as_raw_fd(), kind | libc::LOCK_NB) } == 0;
+    assert!(lock(libc::LOCK_EX), "a process that is alone, and about to end");
+    let mut guest = Worker::start(&["hold", &store.dsn, "s"]);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(lock(libc::LOCK_UN));
+    guest.line("holding");
+    assert!(!lock(libc::LOCK_EX), "whoever has the store open holds the guard");
+    Ok(())
+}
+
+fn opened_in_vain() -> Result {
+    let store = Damaged::new();
+    std::fs::create_dir(store.path.join("stamp.new"))?;
+    let mut worker = Worker::start(&["leak", &store.dsn]);
+    assert_eq!(worker.line("descriptors"), "0");
+    Ok(())
+}
+
+fn one_file_by_two_paths() -> Result {
+    let Some(mount) = Mount::tmpfs("16M") else { return cannot_mount() };
+    let (one, two) = (mount.path().join("one"), mount.path().join("two"));
+    std::fs::create_dir(&one)?;
+    std::fs::create_dir(&two)?;
+    std::fs::set_permissions(&one, std::fs::Permissions::from_mode(0o700))?;
+    if !Command::new("mount").arg("--bind").arg(&one).arg(&two).status()?.success() {
+        return cannot_mount();
+    }
+    let mut worker = Worker::start(&[
+        "twice",
+        &format!("file://{}?durability=none", one.display()),
+        &format!("file://{}?durability=none", two.display()),
+    ]);
+    let environments = worker.line("environments");
+    Command::new("umount").arg("--lazy").arg(&two).status()?;
+    assert_eq!(environments, "1");
+    Ok(())
+}
+
+fn reset_by_another() -> Result {
+    if !is_root() {
+        return Err("this test makes a pid namespace, which needs root".into());
+    }
+    let store = Store::new();
+    store.session("s");
+    assert!(Worker::in_namespace(&["reset", &store.dsn]).finish().success());
+    store.engine.refresh()?;
+    assert!(store.engine.open_session("s", None)?.is_none());
+    let mut worker = Worker::start(&["open", &store.dsn]);
+    assert_eq!(worker.line("open"), "", "the stamp is still that of who runs");
+    Ok(())
+}
+
+fn reset_killed() -> Result {
+    let store = Store::new();
+    store.session("s");
+    // The stamp is written, the old generation not yet retired.
+    let stamp = std::fs::read_to_string(store.path().join("stamp"))?;
+    std::fs::write(store.path().join("stamp"), stamp.replace("\"generation\": 1", "\"generation\": 2"))?;
+    let mut worker = Worker::start(&["open", &store.dsn]);
+    worker.line("open");
+    store.engine.refresh()?;
+    assert!(store.engine.open_session("s", None)?.is_none(), "all are on the new generation");
     Ok(())
 }
 
@@ -551,10 +727,15 @@ impl Damaged {
     }
 
     fn with(options: &str) -> Self {
+        Self::left_by(options, &[])
+    }
+
+    fn left_by(options: &str, environment: &[(&str, String)]) -> Self {
         let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
         let path = directory.path().canonicalize().expect("the directory is there").join("store");
         let dsn = format!("file://{}?{options}", path.display());
-        assert!(Worker::start(&["leave", &dsn, "s"]).finish().success());
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert!(Worker::start_with(&["leave", &dsn, "s"], &environment).finish().success());
         Self { dsn, path, _directory: directory }
     }
 
@@ -565,11 +746,6 @@ impl Damaged {
 
     fn stamp(&self) -> String {
         std::fs::read_to_string(self.path.join("stamp")).expect("a stamp")
-    }
-
-    fn field(&self, field: &str) -> serde_json::Value {
-        let stamp: serde_json::Value = serde_json::from_str(&self.stamp()).expect("a stamp is JSON");
-        stamp[field].clone()
     }
 
     fn set_stamp(&self, field: &str, value: serde_json::Value) {
@@ -751,6 +927,9 @@ mod roles {
                 let owner = session.attach(OwnerKind::Stream, None).expect("attached");
                 session.send_request(&owner, REQUEST, "", 60_000).expect("sent");
                 session.attributes().set("big", &format!("\"{}\"", "x".repeat(30_000))).expect("set");
+                assert!(engine.consume_once("hour", 3_600_000).expect("used"));
+                assert!(engine.consume_once("day", 86_400_000).expect("used"));
+                engine.publish("topic", "1").expect("published");
             }
             ["open", dsn] => match Engine::open(dsn) {
                 Ok(_) => say("open", ""),
@@ -769,6 +948,21 @@ mod roles {
                         say("found", &format!("owners={} pending={}", stats.owners, stats.pending));
                     }
                 }
+            }
+            ["reset", dsn] => Engine::reset(dsn).expect("reset"),
+            ["leak", dsn] => {
+                let descriptors = || std::fs::read_dir("/proc/self/fd").expect("descriptors").count();
+                let before = descriptors();
+                for _ in 0..5 {
+                    assert!(Engine::open(dsn).is_err());
+                }
+                say("descriptors", &(descriptors() - before).to_string());
+            }
+            ["twice", one, two] => {
+                let engines = [one, two].map(|dsn| Engine::open(dsn).expect("the store opens"));
+                let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+                say("environments", &maps.lines().filter(|line| line.ends_with("data.mdb")).count().to_string());
+                drop(engines);
             }
             ["fork", dsn, id] => fork(&find(dsn, id)),
             _ => panic!("no such role: {role:?}"),

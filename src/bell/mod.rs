@@ -84,7 +84,7 @@ struct Slot {
 #[repr(C)]
 struct Header {
     retired: AtomicU32,
-    _reserved: AtomicU32,
+    ballast_missing: AtomicU32,
     counters: Counters,
 }
 
@@ -167,6 +167,16 @@ impl Bell {
     /// Whether [`Bell::retire`] was called by any process.
     pub(crate) fn is_retired(&self) -> bool {
         self.header().retired.load(Ordering::SeqCst) != 0
+    }
+
+    /// Says whether the store's ballast has been given up, and not been taken back whole.
+    pub(crate) fn set_ballast_missing(&self, missing: bool) {
+        self.header().ballast_missing.store(missing.into(), Ordering::SeqCst);
+    }
+
+    /// Whether the ballast is missing, by any process's word.
+    pub(crate) fn is_ballast_missing(&self) -> bool {
+        self.header().ballast_missing.load(Ordering::Relaxed) != 0
     }
 
     fn header(&self) -> &Header {

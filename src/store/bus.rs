@@ -122,6 +122,31 @@ pub(super) fn since(rows: &dyn Rows, topic: Digest, cursor: u64, max: usize) -> 
 
 /// Removes topics that have been silent for long. How many.
 pub(super) fn collect(rows: &mut dyn RowsMut, now: Millis) -> Result<u64, StoreError> {
+    let mut silent = Vec::new();
+    for topic in topics(rows)? {
+        if Topic::read(rows, topic)?.is_none_or(|head| head.last + TOPIC_TTL_MS < now) {
+            silent.push(topic);
+        }
+    }
+    for &topic in &silent {
+        delete_all(rows, &prefix(topic))?;
+        add_to_number(rows, &TOPIC_COUNT, -1)?;
+    }
+    Ok(silent.len() as u64)
+}
+
+/// Moves the times of all topics.
+pub(super) fn move_in_time(rows: &mut dyn RowsMut, shift: &dyn Fn(Millis) -> Millis) -> Result<(), StoreError> {
+    for topic in topics(rows)? {
+        if let Some(mut head) = Topic::read(rows, topic)? {
+            head.last = shift(head.last);
+            head.write(rows, topic)?;
+        }
+    }
+    Ok(())
+}
+
+fn topics(rows: &dyn Rows) -> Result<Vec<Digest>, StoreError> {
     let mut topics = Vec::new();
     let mut from = vec![TOPICS];
     loop {
@@ -130,18 +155,11 @@ pub(super) fn collect(rows: &mut dyn RowsMut, now: Millis) -> Result<u64, StoreE
             next = key.strip_prefix(&[TOPICS]).and_then(|rest| rest.first_chunk().copied()).map(Digest);
             false
         })?;
-        let Some(topic) = next else { break };
-        if Topic::read(rows, topic)?.is_none_or(|head| head.last + TOPIC_TTL_MS < now) {
-            topics.push(topic);
-        }
+        let Some(topic) = next else { return Ok(topics) };
+        topics.push(topic);
         from = prefix(topic);
         from.push(0xff);
     }
-    for &topic in &topics {
-        delete_all(rows, &prefix(topic))?;
-        add_to_number(rows, &TOPIC_COUNT, -1)?;
-    }
-    Ok(topics.len() as u64)
 }
 
 fn prefix(topic: Digest) -> Vec<u8> {

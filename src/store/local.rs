@@ -291,7 +291,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
         .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
 }
 
-fn carry_out(
+pub(super) fn carry_out(
     rows: &mut dyn RowsMut,
     session: Digest,
     record: Option<&Record>,
@@ -352,54 +352,5 @@ fn counter(count: Count) -> Counter {
         Count::Late(LateReason::AlreadyAnswered) => Counter::LateAlreadyAnswered,
         Count::Late(LateReason::Cancelled) => Counter::LateCancelled,
         Count::Late(LateReason::Abandoned) => Counter::LateAbandoned,
-    }
-}
-
-/// Releases every owner of every session, and moves times by `shift` milliseconds: for a store that has outlived its boot or
-/// its container, while nobody else has it open.
-pub(super) fn take_over(
-    rows: &impl Transactions,
-    settings: &Settings,
-    now: Millis,
-    shift: impl Fn(Millis) -> Millis,
-) -> Result<u64, Error> {
-    let census = Census::default();
-    let mut released = 0;
-    let mut after = vec![SESSIONS];
-    loop {
-        let next = rows.write(|rows| {
-            let mut next = None;
-            rows.scan(&after, &mut |key, _| {
-                next = session_of_record_key(key);
-                false
-            })?;
-            let Some(session) = next else { return Ok(Verdict::Abandon(None)) };
-            let bytes = get_value(rows, &record_key(session))?
-                .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
-            let found = decode(&bytes)?;
-            let old_place = found.index_key();
-            let record = found.moved_in_time(&shift);
-            let (record, mut effects, owners) = {
-                let values = SessionRows { rows, session };
-                let mut transition = Transition::new(Some(record), &values, Context { now, settings, census: &census });
-                let owners = transition.release_everybody()?;
-                let (record, effects) = transition.finish();
-                (record, effects, owners)
-            };
-            effects.record = RecordChange::Write;
-            effects.index = Some((Some(old_place), record.as_ref().map(Record::index_key)));
-            carry_out(rows, session, record.as_ref(), &effects)?;
-            Ok(Verdict::Commit { value: Some((session, owners)), frees: true })
-        });
-        match next {
-            Ok(None) => return Ok(released),
-            Ok(Some((session, owners))) => {
-                released += owners;
-                after = session_prefix(session);
-                after.push(0xff);
-            }
-            Err(Refusal::Error(error)) => return Err(error),
-            Err(Refusal::Unsure(_)) => unreachable!("releasing everybody asks about nobody"),
-        }
     }
 }

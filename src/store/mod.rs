@@ -5,6 +5,7 @@
 
 mod audit;
 mod bus;
+mod era;
 mod lmdb;
 mod local;
 mod memory;

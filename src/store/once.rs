@@ -59,6 +59,25 @@ pub(super) fn clear(rows: &mut dyn RowsMut, now: Millis, max: usize) -> Result<u
     Ok(due.len())
 }
 
+/// Moves the times of all keys.
+pub(super) fn move_in_time(rows: &mut dyn RowsMut, shift: &dyn Fn(Millis) -> Millis) -> Result<(), StoreError> {
+    let mut keys = Vec::new();
+    rows.scan(&[EXPIRY], &mut |row, _| match read_expiry_key(row) {
+        Some(key) => {
+            keys.push(key);
+            true
+        }
+        None => false,
+    })?;
+    for (until, name) in keys {
+        rows.delete(&expiry_key(until, name))?;
+        let until = shift(until);
+        rows.put(&key(name), &until.to_be_bytes())?;
+        rows.put(&expiry_key(until, name), &[])?;
+    }
+    Ok(())
+}
+
 fn used_until(rows: &dyn Rows, name: Digest) -> Result<Option<Millis>, StoreError> {
     Ok(rows.get(&key(name))?.and_then(|until| until.try_into().ok()).map(Millis::from_be_bytes))
 }

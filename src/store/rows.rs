@@ -10,6 +10,7 @@
 //! | `S` session `03` number `u64` | a broadcast |
 //! | `S` session `04` id `i64` | a response |
 //! | `X` settled `u8` time `u64` session | nothing: the index of expiry |
+//! | `C` | the era the rows belong to, see [`super::era`] |
 //! | `N` | how many sessions there are, `u64` |
 //! | `P` principal | how many sessions the principal has, `u64` |
 //!

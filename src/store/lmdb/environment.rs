@@ -60,14 +60,31 @@ impl Environment {
             }
         }
         let mut environment = Self { env, dbi: 0, path };
+        match environment.open_database() {
+            Ok(dbi) => {
+                environment.dbi = dbi;
+                Ok(environment)
+            }
+            Err(error) => {
+                environment.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn open_database(&self) -> Result<ffi::MDB_dbi, StoreError> {
         let mut dbi = 0;
-        let transaction = Transaction::begin(&environment, ffi::MDB_RDONLY)?;
+        let transaction = Transaction::begin(self, ffi::MDB_RDONLY)?;
         // SAFETY: the transaction is live; a null name means the unnamed database, which always exists.
         let opened = unsafe { ffi::mdb_dbi_open(transaction.txn, ptr::null(), 0, &raw mut dbi) };
         transaction.check("open the database", opened)?;
-        drop(transaction);
-        environment.dbi = dbi;
-        Ok(environment)
+        Ok(dbi)
+    }
+
+    /// Closes an environment that was opened in vain: nobody else of this process has its files open.
+    pub(super) fn close(self) {
+        // SAFETY: no transaction is live, since each borrows self; the handle is not used again.
+        unsafe { ffi::mdb_env_close(self.env) };
     }
 
     /// A snapshot to read.
@@ -141,7 +158,11 @@ impl<'e> Transaction<'e> {
     fn begin(environment: &'e Environment, flags: c_uint) -> Result<Self, StoreError> {
         let mut txn = ptr::null_mut();
         // SAFETY: the environment is open; there is no parent transaction.
-        let result = unsafe { ffi::mdb_txn_begin(environment.env, ptr::null_mut(), flags, &raw mut txn) };
+        let mut begin = || unsafe { ffi::mdb_txn_begin(environment.env, ptr::null_mut(), flags, &raw mut txn) };
+        let mut result = begin();
+        if result == ffi::MDB_READERS_FULL && environment.clear_dead_readers()? > 0 {
+            result = begin();
+        }
         check("begin a transaction", &environment.path, result)?;
         Ok(Self { environment, txn })
     }

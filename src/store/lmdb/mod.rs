@@ -43,6 +43,9 @@ use place::{Directory, allocate};
 /// Space that is kept for freeing operations on a full file system, where it has room for that.
 const BALLAST_BYTES: u64 = 1 << 20;
 
+/// In what steps less ballast is made do with.
+const BALLAST_STEP: u64 = 64 << 10;
+
 /// Rows in an LMDB environment.
 pub(crate) struct Lmdb {
     place: Place,
@@ -95,7 +98,7 @@ impl Lmdb {
     pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
         let files = registry::open(place, settings)?;
         let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
-        let limit_bytes = settings.limit(Limit::StoreBytes).min(room / 2);
+        let limit_bytes = settings.limit(Limit::StoreBytes).min(room / 2).min(opening::MAP_BYTES / 4);
         Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, files: RwLock::new(files) })
     }
 
@@ -156,16 +159,68 @@ impl Files {
 
 impl Ballast {
     /// Gives the space up. Whether there was any.
-    fn cut(&mut self) -> bool {
+    fn cut(&mut self, bell: &Bell) -> bool {
+        bell.set_ballast_missing(true);
         let had = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
         had && self.file.set_len(0).is_ok()
     }
 
-    /// Takes the space back if the file system has it.
-    fn restore(&mut self) {
-        if allocate(&self.file, self.bytes).is_err() {
-            // Part of it would be space that neither side can use.
+    /// Takes back as much of the space as the file system has. Whether that is all.
+    fn restore(&mut self, bell: &Bell) -> bool {
+        let mut bytes = self.bytes;
+        while bytes > 0 && allocate(&self.file, bytes).is_err() {
+            // What was allocated on the way to a failure is given back.
             let _ = self.file.set_len(0);
+            bytes = bytes.saturating_sub(BALLAST_STEP);
+        }
+        let whole = bytes == self.bytes;
+        bell.set_ballast_missing(!whole);
+        whole
+    }
+}
+
+impl Files {
+    /// A failed write that was for want of space says so: LMDB reports a write that was cut short as EIO.
+    fn want_of_space(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Io { action, path, source } if source.raw_os_error() == Some(libc::EIO) => {
+                let full = self.generation.free_bytes().is_ok_and(|free| free < BALLAST_STEP);
+                let source = if full { std::io::Error::from_raw_os_error(libc::ENOSPC) } else { source };
+                StoreError::Io { action, path, source }
+            }
+            error => error,
+        }
+    }
+
+    /// Refuses what grows while the ballast is not whole: the space it has given up is for what frees.
+    fn may_grow(&self) -> Result<(), StoreError> {
+        if !self.bell.is_ballast_missing() || self.ballast.lock().restore(&self.bell) {
+            return Ok(());
+        }
+        Err(StoreError::io("write to", &self.generation.path, std::io::Error::from_raw_os_error(libc::ENOSPC)))
+    }
+
+    /// Refuses rows that were lost with the end of the data file, which was lengthened with zeros.
+    fn check_rows(&self) -> Result<(), Error> {
+        let lost =
+            || StoreError::corrupt(&self.generation.path, "the end of its data file is missing; reset the store");
+        let checked = self.read(|rows| {
+            let mut ends_in_zeros = false;
+            rows.scan(&[0], &mut |_, value| {
+                // No text ends so, and no record that is long enough to stand in pages of its own.
+                ends_in_zeros |= value.len() >= 1024 && value.ends_with(&[0; 64]);
+                !ends_in_zeros
+            })?;
+            if ends_in_zeros || !crate::store::audit::contradictions(rows)?.is_empty() {
+                return Err(lost().into());
+            }
+            Ok(())
+        });
+        match checked {
+            Ok(()) => Ok(()),
+            Err(Refusal::Error(Error::Store(StoreError::Lmdb { .. }))) => Err(lost().into()),
+            Err(Refusal::Error(error)) => Err(error),
+            Err(Refusal::Unsure(_)) => unreachable!("an audit asks about no process"),
         }
     }
 }
@@ -185,7 +240,9 @@ impl Transactions for Files {
             match job(&mut transaction) {
                 Ok(Verdict::Abandon(value)) => (Ok(value), true),
                 Ok(Verdict::Commit { value, frees }) => {
-                    (transaction.commit().map(|()| value).map_err(Refusal::from), frees)
+                    let committed = if frees { Ok(()) } else { self.may_grow() };
+                    let committed = committed.and_then(|()| transaction.commit());
+                    (committed.map(|()| value).map_err(|error| self.want_of_space(error).into()), frees)
                 }
                 Err(refusal) => (Err(refusal), false),
             }
@@ -193,11 +250,11 @@ impl Transactions for Files {
         match once() {
             // What only frees space must not fail for want of it: the ballast gives it room.
             (Err(Refusal::Error(Error::Store(error))), frees) if error.is_out_of_space() => {
-                if !(frees && self.ballast.lock().cut()) {
+                if !(frees && self.ballast.lock().cut(&self.bell)) {
                     return Err(error.into());
                 }
                 let (result, _) = once();
-                self.ballast.lock().restore();
+                self.ballast.lock().restore(&self.bell);
                 result
             }
             (result, _) => result,
@@ -243,9 +300,8 @@ impl KeyValue for Lmdb {
     fn maintain(&self) -> Result<(), StoreError> {
         let files = self.files()?;
         files.environment.clear_dead_readers()?;
-        let mut ballast = files.ballast.lock();
-        if ballast.file.metadata().is_ok_and(|metadata| metadata.len() < ballast.bytes) {
-            ballast.restore();
+        if files.bell.is_ballast_missing() {
+            files.ballast.lock().restore(&files.bell);
         }
         Ok(())
     }

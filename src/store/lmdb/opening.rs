@@ -14,76 +14,110 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
-use super::place::Directory;
+use super::place::{Directory, allocate};
 use super::stamp::Stamp;
 use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
-use crate::clock::{BootClock, Clock, Millis};
+use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
 use crate::fork;
-use crate::settings::{Durability, Limit, Settings};
-use crate::store::local::take_over;
+use crate::settings::{Durability, Settings};
+use crate::store::era::take_over;
 
 /// Reader slots of the lock file: LMDB's own default of 126 is fewer than a busy machine has workers.
 const READERS: u32 = 4096;
 /// What the lock file needs for them: 64 bytes a reader, and a page for the rest.
 const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
-/// The least size of the map; only what is written takes memory.
-const LEAST_MAP_BYTES: u64 = 4 << 30;
+/// The size of the map, the same for every process whatever its limits: only what is written takes memory.
+pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
 /// How long to wait for another process that is opening the store.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the files in `directory`.
-pub(super) fn open(place: &Place, directory: Directory, settings: &Settings) -> Result<Files, Error> {
+/// What opening comes to.
+pub(super) enum Opened {
+    /// This process had the files open already.
+    Before(Arc<Files>),
+    /// They are open now.
+    Now(Files),
+}
+
+/// Opens the files in `directory`, unless they are among those this process has open.
+pub(super) fn open(
+    place: &Place,
+    directory: Directory,
+    settings: &Settings,
+    open_before: &[Arc<Files>],
+) -> Result<Opened, Error> {
     let durability = settings.durability.unwrap_or(match place {
         Place::Directory(_) => Durability::Sync,
         _ => Durability::None,
     });
-    let init = directory.open("init")?;
-    lock_init(&init, &directory.path)?;
-    let guard = directory.open("guard")?;
-    let alone =
-        try_lock(&guard, libc::LOCK_EX).map_err(|error| StoreError::io("lock", directory.path.join("guard"), error))?;
-    if !alone {
-        let shared = try_lock(&guard, libc::LOCK_SH);
-        shared.map_err(|error| StoreError::io("lock", directory.path.join("guard"), error))?;
+    let _init = InitLock::take(&directory)?;
+    let (guard, alone) = take_guard(&directory)?;
+    let Fate { stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
+    let generation = directory.inside(&stamp.generation.to_string())?;
+    // LMDB's lock file must not be touched when this process has it open, under whatever path.
+    let identity = generation.identity("data.mdb");
+    if let Some(files) = open_before.iter().find(|files| Some(files.identity) == identity) {
+        return Ok(Opened::Before(files.clone()));
     }
-    let fate = Fate::decide(&directory, alone, durability)?;
-    let generation = directory.inside(&fate.stamp.generation.to_string())?;
-    if fate.fresh_locks {
+    if fresh_locks {
         // Nobody has the store open, so nothing can be waiting on these.
         for name in ["lock.mdb", "bell"] {
             remove(&generation.path.join(name))?;
         }
     }
-    let files = open_files(directory, generation, guard, settings, durability)?;
-    if let Some(shift) = fate.take_over {
-        let released = take_over(&files, settings, BootClock.now(), shift)?;
-        files.bell.counters().add(Counter::OwnersReleased, released);
+    let (files, was_short) = open_files(directory, generation, guard, durability)?;
+    match settle(&files, &stamp, alone, was_short, settings, durability) {
+        Ok(()) => Ok(Opened::Now(files)),
+        Err(error) => {
+            files.environment.close();
+            Err(error)
+        }
     }
-    if alone {
-        fate.stamp.write(&files.directory)?;
-        remove_old_generations(&files.directory, fate.stamp.generation);
-        lock(&files._guard, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &files.directory.path, error))?;
+}
+
+/// Brings what was opened to the present: its times, its stamp, and what is left of older generations.
+fn settle(
+    files: &Files,
+    stamp: &Stamp,
+    alone: bool,
+    was_short: bool,
+    settings: &Settings,
+    durability: Durability,
+) -> Result<(), Error> {
+    if !alone {
+        if durability == Durability::None && stamp.durable {
+            Stamp { durable: false, ..stamp.clone() }.write(&files.directory)?;
+        }
+        retire_old_generations(&files.directory, stamp.generation);
+        return Ok(());
     }
-    Ok(files)
+    if was_short {
+        files.check_rows()?;
+    }
+    let released = take_over(files, settings, BootClock.now(), &stamp.era())?;
+    files.bell.counters().add(Counter::OwnersReleased, released);
+    stamp.write(&files.directory)?;
+    remove_old_generations(&files.directory, stamp.generation);
+    lock(&files._guard, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &files.directory.path, error))?;
+    Ok(())
 }
 
 /// Moves the store to a new, empty generation. Processes that have the old one open see its bell retired at their next request
 /// or slice of waiting, and follow; the old files go when somebody is alone with the store.
 pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
-    let init = directory.open("init")?;
-    lock_init(&init, &directory.path)?;
-    let current = match Stamp::read(directory) {
+    let _init = InitLock::take(directory)?;
+    let found = match Stamp::read(directory) {
         Err(StoreError::Corrupt { .. }) => None,
         other => other?,
     };
-    let current = current.map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
-    Stamp::new(current + 1).write(directory)?;
-    let old = directory.inside(&current.to_string())?;
-    let bell = old.open_allocated("bell", Bell::BYTES)?;
-    Bell::in_file(&bell).map_err(|error| StoreError::io("map", old.path.join("bell"), error))?.retire();
+    let current = found.as_ref().map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
+    // Whoever runs goes on with the stamp it fits, whoever resets.
+    let stamp = found.unwrap_or_else(|| Stamp::new(current, false));
+    Stamp { generation: current + 1, ..stamp }.write(directory)?;
+    retire_old_generations(directory, current + 1);
     Ok(())
 }
 
@@ -91,28 +125,25 @@ pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
 struct Fate {
     stamp: Stamp,
     fresh_locks: bool,
-    /// How times move, when the owners of before are to be released.
-    take_over: Option<Box<dyn Fn(Millis) -> Millis>>,
 }
 
 impl Fate {
     fn decide(directory: &Directory, alone: bool, durability: Durability) -> Result<Self, StoreError> {
+        let durable = durability == Durability::Sync;
         let found = match Stamp::read(directory) {
-            // Nobody else is there to be harmed by a stamp that nobody can read.
-            Err(StoreError::Corrupt { .. }) if alone => None,
+            // Nobody else is there to be harmed, and what is not durable may be forgotten.
+            Err(StoreError::Corrupt { .. }) if alone && !durable => None,
             other => other?,
         };
+        let fresh = |generation| Ok(Self { stamp: Stamp::new(generation, durable), fresh_locks: false });
+        let latest = latest_generation(&directory.path);
         let Some(found) = found else {
-            return if alone {
-                Ok(Self::fresh(latest_generation(&directory.path) + 1))
-            } else {
-                Err(StoreError::corrupt(
-                    &directory.path,
-                    "its stamp is missing while processes have it open; stop them",
-                ))
-            };
+            if !alone || (durable && latest > 0) {
+                return Err(StoreError::corrupt(&directory.path, "its stamp is missing; reset the store"));
+            }
+            return fresh(latest + 1);
         };
-        let mine = Stamp::new(found.generation);
+        let mine = Stamp::new(found.generation, durable);
         if !alone {
             if let Some(reason) = mine.difference(&found) {
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
@@ -121,65 +152,46 @@ impl Fate {
                 let reason = "running processes of another container use it; give each container its own store, or let them share a pid namespace".to_owned();
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
             }
-            return Ok(Self { stamp: found, fresh_locks: false, take_over: None });
+            return Ok(Self { stamp: found, fresh_locks: false });
         }
         let same_boot = found.boot == mine.boot;
-        if !same_boot && durability == Durability::None {
-            return Ok(Self::fresh(found.generation + 1));
+        let has_data = directory.path.join(found.generation.to_string()).join("data.mdb").exists();
+        if (!same_boot && !found.durable) || !has_data {
+            return fresh(latest.max(found.generation) + 1);
         }
-        let data = directory.path.join(found.generation.to_string()).join("data.mdb");
-        if !data.exists() {
-            return Ok(Self::fresh(found.generation + 1));
-        }
-        check_data(&data)?;
-        let foreign = found.pid_namespace != mine.pid_namespace;
-        let shift = mine.wall_offset as i64 - found.wall_offset as i64;
-        let take_over: Option<Box<dyn Fn(Millis) -> Millis>> = match (same_boot, foreign) {
-            (true, false) => None,
-            (true, true) => Some(Box::new(|time| time)),
-            (false, _) => Some(Box::new(move |time| time.saturating_add_signed(-shift))),
-        };
         let fresh_locks = !same_boot || mine.difference(&found).is_some();
-        Ok(Self { stamp: mine, fresh_locks, take_over })
-    }
-
-    fn fresh(generation: u32) -> Self {
-        Self { stamp: Stamp::new(generation), fresh_locks: false, take_over: None }
+        Ok(Self { stamp: mine, fresh_locks })
     }
 }
 
+/// The open files, and whether the data file had to be lengthened.
 fn open_files(
     directory: Directory,
     generation: Directory,
     guard: File,
-    settings: &Settings,
     durability: Durability,
-) -> Result<Files, StoreError> {
+) -> Result<(Files, bool), StoreError> {
     let data = generation.path.join("data.mdb");
-    if data.exists() {
-        check_data(&data)?;
-    } else {
-        // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
-        drop(generation.open("data.mdb")?);
-    }
+    // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
+    let was_short = complete_data(&generation.open("data.mdb")?, &data)?;
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     drop(generation.open_allocated("lock.mdb", LOCK_BYTES)?);
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
-    let ballast = open_ballast(&generation)?;
-    let map_bytes = settings.limit(Limit::StoreBytes).saturating_mul(4).max(LEAST_MAP_BYTES).next_power_of_two();
+    let ballast = open_ballast(&generation, &bell)?;
     let environment = Environment::open(&Opening {
         directory: &generation.path,
-        map_bytes: usize::try_from(map_bytes).unwrap_or(1 << 30),
+        map_bytes: MAP_BYTES as usize,
         readers: READERS,
         sync: durability == Durability::Sync,
         mode: generation.file_mode(),
     })?;
-    environment.clear_dead_readers()?;
-    let identity = generation
-        .identity("data.mdb")
-        .ok_or_else(|| StoreError::io("find", data, io::Error::from(io::ErrorKind::NotFound)))?;
-    Ok(Files {
+    let identity = generation.identity("data.mdb");
+    let Some(identity) = identity else {
+        environment.close();
+        return Err(StoreError::io("find", data, io::Error::from(io::ErrorKind::NotFound)));
+    };
+    let files = Files {
         environment,
         bell: Arc::new(bell),
         ballast: Mutex::new(ballast),
@@ -188,33 +200,39 @@ fn open_files(
         generation,
         identity,
         fork_generation: fork::generation(),
-    })
+    };
+    // A slot that cannot be freed now is freed later.
+    let _ = files.environment.clear_dead_readers();
+    Ok((files, was_short))
 }
 
 /// As much ballast as the file system has room for: at most a quarter of what is free.
-fn open_ballast(generation: &Directory) -> Result<Ballast, StoreError> {
+fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreError> {
     let file = generation.open("ballast")?;
     let has = file.metadata().map_or(0, |metadata| metadata.len());
     let bytes = BALLAST_BYTES.min((generation.free_bytes()? + has) / 4 / 4096 * 4096);
     let mut ballast = Ballast { file, bytes: bytes.max(has) };
     if ballast.bytes > has {
-        ballast.restore();
+        ballast.restore(bell);
     }
     Ok(ballast)
 }
 
-/// Refuses a data file that is shorter than its meta pages say: reading the map behind its end would end the process.
-fn check_data(path: &Path) -> Result<(), StoreError> {
-    use std::io::Read;
+/// Sees to it that the data file is as long as its meta pages say: reading the map behind its end would end the process. LMDB
+/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short.
+fn complete_data(file: &File, path: &Path) -> Result<bool, StoreError> {
+    use std::os::unix::fs::FileExt;
     const HEADER: usize = 16;
     const META_BYTES: usize = 160;
-    let mut file = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
-    let length = file.metadata().map_err(|error| StoreError::io("look at", path, error))?.len();
-    if length == 0 {
-        return Ok(());
+    const MAGIC: u64 = 0xBEEF_C0DE;
+    let length = |file: &File| file.metadata().map(|metadata| metadata.len());
+    let io_error = |action, error| StoreError::io(action, path, error);
+    let before = length(file).map_err(|error| io_error("look at", error))?;
+    if before == 0 {
+        return Ok(false);
     }
-    let mut pages = Vec::new();
-    file.by_ref().take(2 * 65_536).read_to_end(&mut pages).map_err(|error| StoreError::io("read", path, error))?;
+    let mut pages = vec![0; before.min(2 * 65_536) as usize];
+    file.read_exact_at(&mut pages, 0).map_err(|error| io_error("read", error))?;
     let number = |page: usize, offset: usize| -> Option<u64> {
         let at = page + HEADER + offset;
         Some(u64::from_le_bytes(pages.get(at..at + 8)?.try_into().ok()?))
@@ -223,24 +241,89 @@ fn check_data(path: &Path) -> Result<(), StoreError> {
     // MDB_meta: magic and version (u32 each), address, map size, two MDB_db of 48 bytes, last page, transaction. The page size
     // stands in the first MDB_db's pad field.
     let Some(page_size) = number(0, 24).map(|word| (word & 0xffff_ffff) as usize) else {
-        return reject(format!("the data file is only {length} bytes long"));
+        return reject(format!("the data file is only {before} bytes long"));
     };
     if !(512..=65_536).contains(&page_size) || pages.len() < page_size + META_BYTES {
         return reject("its first page is not one of LMDB's".into());
     }
-    const MAGIC: u64 = 0xBEEF_C0DE;
     for page in [0, page_size] {
         if number(page, 0).map(|word| word & 0xffff_ffff) != Some(MAGIC) {
             return reject("its first page is not one of LMDB's".into());
         }
     }
-    let newest = [0, page_size].into_iter().max_by_key(|&page| number(page, 128)).unwrap_or(0);
-    let last = number(newest, 120).unwrap_or(u64::MAX);
+    let last = [0, page_size].into_iter().filter_map(|page| number(page, 120)).max().unwrap_or(u64::MAX);
     let needed = last.saturating_add(1).saturating_mul(page_size as u64);
-    if length < needed {
-        return reject(format!("the data file is {length} bytes long and should be {needed}"));
+    // After the meta pages: a writer lengthens the file before it names the new pages.
+    let now = length(file).map_err(|error| io_error("look at", error))?;
+    if now >= needed {
+        return Ok(false);
     }
-    Ok(())
+    if needed > MAP_BYTES {
+        return reject(format!("its meta pages name a page at byte {needed}"));
+    }
+    allocate(file, needed).map_err(|error| io_error("lengthen", error))?;
+    Ok(true)
+}
+
+/// The guard with a lock on it, and whether it is an exclusive one.
+fn take_guard(directory: &Directory) -> Result<(File, bool), StoreError> {
+    let guard = directory.open("guard")?;
+    let path = directory.path.join("guard");
+    let failed = |error| StoreError::io("lock", &path, error);
+    let mut patience = Patience::new();
+    loop {
+        for (kind, alone) in [(libc::LOCK_EX, true), (libc::LOCK_SH, false)] {
+            if try_lock(&guard, kind).map_err(failed)? {
+                return Ok((guard, alone));
+            }
+        }
+        // A process that was killed while it was alone has not quite ended.
+        patience.wait(&directory.path)?;
+    }
+}
+
+/// The right to open the store: held for moments, and given back also when a child of a fork has inherited the descriptor.
+struct InitLock(File);
+
+impl InitLock {
+    fn take(directory: &Directory) -> Result<Self, StoreError> {
+        let init = directory.open("init")?;
+        let mut patience = Patience::new();
+        while !try_lock(&init, libc::LOCK_EX)
+            .map_err(|error| StoreError::io("lock", directory.path.join("init"), error))?
+        {
+            patience.wait(&directory.path)?;
+        }
+        Ok(Self(init))
+    }
+}
+
+impl Drop for InitLock {
+    fn drop(&mut self) {
+        let _ = lock(&self.0, libc::LOCK_UN);
+    }
+}
+
+/// Waiting within bounds, with pauses that grow.
+struct Patience {
+    since: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { since: Instant::now(), pause: Duration::from_micros(200) }
+    }
+
+    fn wait(&mut self, path: &Path) -> Result<(), StoreError> {
+        let waited = self.since.elapsed();
+        if waited > PATIENCE {
+            return Err(StoreError::Busy { path: path.to_owned(), waited_ms: waited.as_millis() as u64 });
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(Duration::from_millis(20));
+        Ok(())
+    }
 }
 
 fn latest_generation(directory: &Path) -> u32 {
@@ -248,14 +331,30 @@ fn latest_generation(directory: &Path) -> u32 {
     names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
 }
 
+fn old_generations(directory: &Directory, current: u32) -> Vec<std::path::PathBuf> {
+    let is_old = |path: &std::path::PathBuf| {
+        path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()).is_some_and(|name| name < current)
+    };
+    let entries = fs::read_dir(&directory.path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_old).collect()
+}
+
 /// Old generations are nobody's when this process is alone.
 fn remove_old_generations(directory: &Directory, current: u32) {
-    for entry in fs::read_dir(&directory.path).into_iter().flatten().flatten() {
-        let old =
-            entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_some_and(|name| name < current);
-        if old {
-            // What cannot be removed now is removed by the next to be alone.
-            let _ = fs::remove_dir_all(entry.path());
+    for old in old_generations(directory, current) {
+        // What cannot be removed now is removed by the next to be alone.
+        let _ = fs::remove_dir_all(old);
+    }
+}
+
+/// Tells whoever still uses an old generation that it is one: a reset may have been killed before it could.
+fn retire_old_generations(directory: &Directory, current: u32) {
+    for old in old_generations(directory, current) {
+        let bell = fs::OpenOptions::new().read(true).write(true).open(old.join("bell"));
+        if let Ok(bell) = bell.and_then(|file| Bell::in_file(&file))
+            && !bell.is_retired()
+        {
+            bell.retire();
         }
     }
 }
@@ -265,21 +364,6 @@ fn remove(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, error)),
         _ => Ok(()),
     }
-}
-
-/// Waits for the init lock, within bounds: it is held for moments.
-fn lock_init(init: &File, path: &Path) -> Result<(), StoreError> {
-    let start = Instant::now();
-    let mut pause = Duration::from_micros(200);
-    while !try_lock(init, libc::LOCK_EX).map_err(|error| StoreError::io("lock", path.join("init"), error))? {
-        let waited = start.elapsed();
-        if waited > PATIENCE {
-            return Err(StoreError::Busy { path: path.to_owned(), waited_ms: waited.as_millis() as u64 });
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 /// Takes a lock without waiting. Whether it was free.

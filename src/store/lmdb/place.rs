@@ -76,7 +76,7 @@ impl Directory {
                     metadata.uid()
                 ));
             }
-            Some(group) if metadata.uid() != user && metadata.gid() != group => {
+            Some(group) if metadata.gid() != group => {
                 return refuse(format!(
                     "it belongs to group {}, not {group}; chgrp it, or use another name",
                     metadata.gid()

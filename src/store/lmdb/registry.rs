@@ -4,40 +4,57 @@
 //! had open stays open in the child, unused.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
 
+use super::Files;
+use super::opening::{self, Opened};
 use super::place::Directory;
-use super::{Files, opening};
 use crate::dsn::Place;
 use crate::error::Error;
 use crate::fork;
 use crate::settings::Settings;
 
-static OPEN: Mutex<Vec<Arc<Files>>> = Mutex::new(Vec::new());
+/// What one process has open; nothing is ever taken out, since what is open must stay open.
+struct Registry {
+    fork_generation: u64,
+    open: Mutex<Vec<Arc<Files>>>,
+}
+
+/// The registry of this process. A child makes its own: another thread may have held its parent's lock during the fork.
+fn registry() -> &'static Registry {
+    static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
+    let fork_generation = fork::generation();
+    loop {
+        let current = REGISTRY.load(Ordering::Acquire);
+        // SAFETY: whatever the pointer was set to was leaked below, and is never changed or freed.
+        if let Some(registry) = unsafe { current.as_ref() }
+            && registry.fork_generation == fork_generation
+        {
+            return registry;
+        }
+        let new = Box::into_raw(Box::new(Registry { fork_generation, open: Mutex::default() }));
+        if REGISTRY.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: nobody has seen the new registry.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
 
 /// The files of a place: those that are open already, or opened now.
 pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
     let directory = Directory::of(place, settings.group.as_deref())?;
-    let mut open = OPEN.lock();
-    let generation = fork::generation();
-    // Those of before a fork, and those that are no longer the store, are never closed.
-    open.retain(|files| {
-        let ours = files.fork_generation == generation && files.is_current();
-        if !ours {
-            std::mem::forget(files.clone());
-        }
-        ours
-    });
-    if let Some(files) = open.iter().find(|files| files.directory.path == directory.path) {
+    let mut open = registry().open.lock();
+    if let Some(files) = open.iter().find(|files| files.directory.path == directory.path && files.is_current()) {
         return Ok(files.clone());
     }
-    let files = Arc::new(opening::open(place, directory, settings)?);
-    if let Some(same) = open.iter().find(|other| other.identity == files.identity) {
-        // Two paths lead to one file (a bind mount): whoever came first has it.
-        std::mem::forget(files);
-        return Ok(same.clone());
-    }
-    open.push(files.clone());
-    Ok(files)
+    Ok(match opening::open(place, directory, settings, &open)? {
+        Opened::Before(files) => files,
+        Opened::Now(files) => {
+            let files = Arc::new(files);
+            open.push(files.clone());
+            files
+        }
+    })
 }

@@ -12,7 +12,9 @@ use super::environment::lock_format;
 use super::place::Directory;
 use crate::clock::{BootClock, Clock, Millis, wall_now};
 use crate::error::StoreError;
+use crate::fault;
 use crate::process::{boot_id, pid_namespace};
+use crate::store::era::Era;
 
 /// The newest layout of rows, and the one this library writes when it is alone with a store.
 const NEWEST_FORMAT: u32 = 1;
@@ -36,13 +38,15 @@ pub(super) struct Stamp {
     pub(super) lock_format: String,
     /// Where the processes live that have the store open.
     pub(super) pid_namespace: u64,
+    /// Whether every process that wrote since the boot did so durably.
+    pub(super) durable: bool,
     /// Milliseconds from the boot clock to 1970, to carry expiry into another boot.
     pub(super) wall_offset: Millis,
 }
 
 impl Stamp {
     /// The stamp this library makes here and now.
-    pub(super) fn new(generation: u32) -> Self {
+    pub(super) fn new(generation: u32, durable: bool) -> Self {
         Self {
             stamp: STAMP_VERSION,
             format: NEWEST_FORMAT,
@@ -52,7 +56,8 @@ impl Stamp {
             architecture: std::env::consts::ARCH.to_owned(),
             lock_format: lock_format(),
             pid_namespace: pid_namespace().unwrap_or_default(),
-            wall_offset: wall_now().saturating_sub(BootClock.now()),
+            durable,
+            wall_offset: wall_offset(),
         }
     }
 
@@ -89,11 +94,17 @@ impl Stamp {
         let (new, path) = (directory.path.join("stamp.new"), directory.path.join(FILE));
         let text = serde_json::to_vec_pretty(self).expect("a stamp is plain data");
         let _ = fs::remove_file(&new);
-        directory
-            .open("stamp.new")?
-            .write_all(&text)
+        let mut file = directory.open("stamp.new")?;
+        file.write_all(&text)
+            .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&new, &path))
+            .and_then(|()| fs::File::open(&directory.path)?.sync_all())
             .map_err(|error| StoreError::io("write", path, error))
+    }
+
+    /// The time and place that the rows of a store written under this stamp belong to.
+    pub(super) fn era(&self) -> Era {
+        Era { boot: self.boot.clone(), wall_offset: self.wall_offset, pid_namespace: self.pid_namespace }
     }
 
     /// What keeps a process of this library, here, from sharing the store with those that made the stamp.
@@ -109,6 +120,11 @@ impl Stamp {
             format!("running processes use it with {what} {its} and this one has {mine}; use the same build, or another store")
         })
     }
+}
+
+fn wall_offset() -> Millis {
+    let pretended = fault::pretended("WALL_OFFSET_MS").and_then(|text| text.parse().ok()).unwrap_or(0);
+    wall_now().saturating_sub(BootClock.now()).saturating_add_signed(pretended)
 }
 
 fn newer(directory: &Directory, what: String) -> StoreError {

@@ -1,0 +1,117 @@
+//! The era of a store's rows: the boot whose clock their times are of, and the pid namespace their owners live in.
+//!
+//! A row of its own, `C`, says which era the rows belong to. A store that has outlived its era is brought into the present in
+//! one transaction, that row included: a process killed on the way leaves all of it to the next (G8).
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use super::local::{carry_out, decode};
+use super::rows::{
+    Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, get_value, record_key, session_of_record_key,
+    session_prefix,
+};
+use super::{bus, once};
+use crate::clock::Millis;
+use crate::error::{Error, StoreError};
+use crate::ids::Digest;
+use crate::session::{Census, Context, Record, RecordChange, Refusal, Step, Transition};
+use crate::settings::Settings;
+
+const KEY: [u8; 1] = [b'C'];
+/// How far the wall clock may have been stepped within a boot before that is noted.
+const SLACK_MS: u64 = 1000;
+
+/// When and where a store is used.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(super) struct Era {
+    /// The boot of the machine.
+    pub(super) boot: String,
+    /// Milliseconds from the boot clock to 1970.
+    pub(super) wall_offset: Millis,
+    /// Where the processes live.
+    pub(super) pid_namespace: u64,
+}
+
+/// Brings the rows into `era`, while nobody else has the store open: owners of another era are released, and times of another
+/// boot are carried over by the wall clock. How many owners were released.
+pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Millis, era: &Era) -> Result<u64, Error> {
+    let taken = rows.write(|rows| {
+        let before =
+            match rows.get(&KEY)? {
+                None => None,
+                Some(bytes) => Some(borsh::from_slice::<Era>(bytes).map_err(|error| {
+                    StoreError::corrupt("of all sessions", format!("its era cannot be read: {error}"))
+                })?),
+            };
+        let mut released = 0;
+        if let Some(before) = before {
+            let is_same = before.boot == era.boot && before.pid_namespace == era.pid_namespace;
+            if is_same && before.wall_offset.abs_diff(era.wall_offset) <= SLACK_MS {
+                return Ok(Verdict::Abandon(0));
+            }
+            if !is_same {
+                let shift =
+                    if before.boot == era.boot { 0 } else { before.wall_offset as i64 - era.wall_offset as i64 };
+                released = bring(rows, settings, now, &|time| time.saturating_add_signed(shift))?;
+            }
+        }
+        rows.put(&KEY, &borsh::to_vec(era).expect("memory can be written to"))?;
+        Ok(Verdict::Commit { value: released, frees: true })
+    });
+    taken.map_err(|refusal| match refusal {
+        Refusal::Error(error) => error,
+        Refusal::Unsure(_) => unreachable!("releasing everybody asks about nobody"),
+    })
+}
+
+fn bring(rows: &mut dyn RowsMut, settings: &Settings, now: Millis, shift: &dyn Fn(Millis) -> Millis) -> Step<u64> {
+    let mut released = 0;
+    for session in sessions(rows)? {
+        released += bring_session(rows, settings, now, shift, session)?;
+    }
+    bus::move_in_time(rows, shift)?;
+    once::move_in_time(rows, shift)?;
+    Ok(released)
+}
+
+fn sessions(rows: &dyn Rows) -> Result<Vec<Digest>, StoreError> {
+    let mut sessions = Vec::new();
+    let mut from = vec![SESSIONS];
+    loop {
+        let mut next = None;
+        rows.scan(&from, &mut |key, _| {
+            next = session_of_record_key(key);
+            false
+        })?;
+        let Some(session) = next else { return Ok(sessions) };
+        sessions.push(session);
+        from = session_prefix(session);
+        from.push(0xff);
+    }
+}
+
+fn bring_session(
+    rows: &mut dyn RowsMut,
+    settings: &Settings,
+    now: Millis,
+    shift: &dyn Fn(Millis) -> Millis,
+    session: Digest,
+) -> Step<u64> {
+    let bytes = get_value(rows, &record_key(session))?
+        .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
+    let found = decode(&bytes)?;
+    let place_before = found.index_key();
+    let census = Census::default();
+    let (record, mut effects, released) = {
+        let values = SessionRows { rows, session };
+        let context = Context { now, settings, census: &census };
+        let mut transition = Transition::new(Some(found.moved_in_time(shift)), &values, context);
+        let released = transition.release_everybody()?;
+        let (record, effects) = transition.finish();
+        (record, effects, released)
+    };
+    effects.record = RecordChange::Write;
+    effects.index = Some((Some(place_before), record.as_ref().map(Record::index_key)));
+    carry_out(rows, session, record.as_ref(), &effects)?;
+    Ok(released)
+}

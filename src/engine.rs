@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::session::{
     AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle, Inspection,
     Interest, LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal, Registered,
-    RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition, is_session_limit,
+    RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition,
 };
 use crate::settings::{Limit, OnFull, Settings};
 use crate::store::{self, Access, BusEntries, FoundStore, Store};
@@ -183,8 +183,8 @@ impl Engine {
         Ok(self.store.refresh()?)
     }
 
-    /// Makes a session; nothing when its id is taken. At the limit of sessions an idle one gives way, or the new one is
-    /// refused ([`OnFull`]).
+    /// Makes a session; nothing when its id is taken. At a limit expired ones go first; then, at the store's, an idle one gives
+    /// way, or the new one is refused ([`OnFull`]).
     pub fn create_session(&self, new: NewSession) -> Result<Option<Session>, Error> {
         let id = new.id.map(SessionId::new).transpose()?.unwrap_or_else(SessionId::random);
         let ttl = check_span("session ttl", new.ttl_ms.unwrap_or(self.settings.ttl_ms), 1)?;
@@ -201,12 +201,7 @@ impl Engine {
             let created =
                 self.run(key, Access::Create(record.principal), |session, store| session.create(&record, store));
             match created {
-                Err(Error::Limit(limit)) if is_session_limit(&limit) && tries < EVICTION_TRIES => {
-                    tries += 1;
-                    if !self.make_room()? {
-                        return Err(limit.into());
-                    }
-                }
+                Err(Error::Limit(limit)) if tries < EVICTION_TRIES && self.make_room(limit.limit)? => tries += 1,
                 other => break other?,
             }
         };
@@ -242,6 +237,12 @@ impl Engine {
     /// Removes at most `limit` expired sessions and releases dead owners on the way (G11).
     pub fn collect(&self, limit: usize) -> Result<Collected, Error> {
         self.store.maintain()?;
+        let mut collected = self.collect_expired(limit)?;
+        collected.more |= self.store.collect_leftovers(limit)?;
+        Ok(collected)
+    }
+
+    fn collect_expired(&self, limit: usize) -> Result<Collected, Error> {
         let mut collected = Collected::default();
         for settled in [false, true] {
             let room = limit.saturating_sub(collected.sessions as usize);
@@ -261,7 +262,6 @@ impl Engine {
                 }
             }
         }
-        collected.more |= self.store.collect_leftovers(limit)?;
         Ok(collected)
     }
 
@@ -353,15 +353,40 @@ impl Engine {
         Ok(self.store.contradictions()?)
     }
 
-    /// Lets the session go that has been idle for the longest, first those that never made a second request. Whether one went.
-    fn make_room(&self) -> Result<bool, Error> {
-        if self.settings.on_full == OnFull::Reject {
+    /// Lets sessions go so that a new one fits into `limit`: expired ones; else, for the store's limit, one that is idle. Whether
+    /// any went.
+    fn make_room(&self, limit: Limit) -> Result<bool, Error> {
+        if !matches!(limit, Limit::Sessions | Limit::PrincipalSessions) {
             return Ok(false);
         }
+        for _ in 0..EVICTION_TRIES {
+            let collected = self.collect_expired(EXPIRED_AT_ONCE)?;
+            if collected.sessions > 0 {
+                return Ok(true);
+            }
+            if !collected.more {
+                break;
+            }
+        }
+        if limit == Limit::PrincipalSessions || self.settings.on_full == OnFull::Reject {
+            return Ok(false);
+        }
+        self.evict()
+    }
+
+    /// Lets the session go that has been idle for the longest, first those that never made a second request. While these hold
+    /// more than half of the places, they are a flood: it gives way sooner, and no other session gives way to it. Whether one
+    /// went.
+    fn evict(&self) -> Result<bool, Error> {
+        let half = (self.settings.limit(Limit::Sessions) / 2) as usize;
+        let flooded = self.store.due(false, Millis::MAX, half.saturating_add(1))?.len() > half;
         // The first look puts sessions that were active since where they belong in the index; the second finds the right one.
-        for settled in [false, false, true, true] {
+        let (looks, idle): (&[bool], _) =
+            if flooded { (&[false, false], FLOOD_IDLE_MS) } else { (&[false, false, true, true], EVICTABLE_IDLE_MS) };
+        for &settled in looks {
             for (_, key) in self.store.due(settled, Millis::MAX, EVICTION_CANDIDATES)? {
-                if self.run(key, Access::Write, |session, _| session.evict())? {
+                // Few are changed by being asked: writers are not kept out for those that are not.
+                if self.run(key, Access::Read, |session, _| session.evict(idle))? {
                     self.store.bell().counters().add(Counter::SessionsEvicted, 1);
                     return Ok(true);
                 }
@@ -400,8 +425,14 @@ impl Engine {
     }
 }
 
-/// How many sessions are asked to give way before a new one is refused.
-const EVICTION_CANDIDATES: usize = 256;
+/// How long a session must have been idle before it gives way.
+const EVICTABLE_IDLE_MS: Millis = 60_000;
+/// The same for one that never made a second request, while these hold more than half of the places.
+const FLOOD_IDLE_MS: Millis = 5_000;
+/// How many sessions are asked to give way in each of up to four looks before a new one is refused.
+const EVICTION_CANDIDATES: usize = 1024;
+/// How many expired sessions make room for a new one.
+const EXPIRED_AT_ONCE: usize = 16;
 /// How often the place that was made may be taken by somebody else.
 const EVICTION_TRIES: usize = 16;
 /// The longest name of a topic, in bytes.

@@ -531,6 +531,7 @@ contract! {
         let once = store.named("once").unwrap();
         store.advance(1_000);
         let (kept, _stream) = store.session_and_stream();
+        kept.attach(OwnerKind::Reply, None).unwrap();
         store.advance(57_999);
         let refused = store.engine.create_session(NewSession::default());
         assert_eq!(limit(refused.map(|_| ())), (Limit::Sessions, 3, 4), "nobody has been idle for a minute");
@@ -555,6 +556,60 @@ contract! {
         assert_eq!(limit(store.engine.create_session(NewSession::default()).map(|_| ())), (Limit::Sessions, 1, 2));
         session.destroy().unwrap();
         store.session();
+    }
+
+    g10_a_flood_of_new_sessions_does_not_push_out_the_others(store, "max_sessions=20") {
+        let users: Vec<_> = (0..10).map(|_| store.session()).collect();
+        for user in &users {
+            for _ in 0..2 {
+                let reply = user.attach(OwnerKind::Reply, None).unwrap();
+                user.detach(&reply).unwrap();
+            }
+        }
+        store.advance(61_000);
+        let flood = || store.engine.create_session(NewSession::default()).map(|_| ());
+        let refused = (0..30).filter(|_| flood().is_err()).count();
+        assert_eq!(refused, 19, "the flood has half of the places and one");
+        store.advance(5_000);
+        flood().expect("one of the flood gives way");
+        assert_eq!(users.iter().filter(|user| user.touch().unwrap()).count(), 9);
+    }
+
+    g10_an_idle_session_is_found_behind_many_that_are_not(store, "max_sessions=300&ttl_ms=3600000") {
+        for _ in 0..20 {
+            store.session();
+        }
+        store.advance(3_000_000);
+        for _ in 0..280 {
+            store.engine.create_session(NewSession { ttl_ms: Some(300_000), ..NewSession::default() }).unwrap();
+        }
+        store.advance(1_000);
+        store.session();
+    }
+
+    g10_expired_sessions_hold_no_place(store, "max_sessions=1&on_full=reject&ttl_ms=1000") {
+        store.session();
+        store.advance(1_000);
+        store.session();
+        assert_eq!(store.engine.stats().unwrap().sessions, 1);
+    }
+
+    g10_expired_sessions_hold_no_place_of_their_principal(store, "max_sessions_per_principal=1&ttl_ms=1000") {
+        let of_ann = || NewSession { principal: Some("ann".into()), ..NewSession::default() };
+        store.engine.create_session(of_ann()).unwrap();
+        store.advance(1_000);
+        store.engine.create_session(of_ann()).unwrap();
+    }
+
+    g10_who_has_all_its_sessions_pushes_out_nobody(store, "max_sessions=2&max_sessions_per_principal=1") {
+        let of = |principal: &str| {
+            store.engine.create_session(NewSession { principal: Some(principal.into()), ..NewSession::default() })
+        };
+        let other = of("bob").unwrap().unwrap();
+        store.advance(100_000);
+        of("ann").unwrap();
+        assert_eq!(limit(of("ann").map(|_| ())), (Limit::PrincipalSessions, 1, 2));
+        assert!(other.touch().unwrap());
     }
 
     g10_one_principal_cannot_push_out_the_others(store, "max_sessions_per_principal=2") {

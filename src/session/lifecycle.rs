@@ -6,7 +6,6 @@
 use super::record::{IndexKey, Record};
 use super::transition::{Handle, Population, RecordChange, Refusal, Step, Transition, session_not_found};
 use crate::clock::Millis;
-use crate::error::LimitExceeded;
 use crate::ids::{Digest, SessionId};
 use crate::process::Liveness;
 use crate::settings::Limit;
@@ -35,9 +34,6 @@ pub struct StoreView {
     pub of_principal: u64,
 }
 
-/// How long a session must have been idle before it may be evicted.
-const EVICTABLE_AFTER: Millis = 60_000;
-
 impl Transition<'_> {
     /// Makes the session unless its id is taken. Refuses it when the store or the principal has as many as it may.
     pub fn create(&mut self, new: &NewRecord, store: StoreView) -> Step<bool> {
@@ -46,11 +42,11 @@ impl Transition<'_> {
             Some(old) => Some((old.indexed, old.principal)),
             None => None,
         };
-        let added = u64::from(replaces.is_none());
-        self.within(Limit::Sessions, store.sessions + added)?;
+        // The principal's limit first: whoever is over it does not make others give way.
         if new.principal.is_some() && replaces.map(|(_, principal)| principal) != Some(new.principal) {
             self.within(Limit::PrincipalSessions, store.of_principal + 1)?;
         }
+        self.within(Limit::Sessions, store.sessions + u64::from(replaces.is_none()))?;
         let now = self.now();
         let indexed = IndexKey { settled: false, at: now + new.ttl };
         self.effects.purge = replaces.is_some();
@@ -150,10 +146,11 @@ impl Transition<'_> {
         Ok(true)
     }
 
-    /// Ends the session if it may give way to a new one; else puts it where the index should have it. Whether it ended.
+    /// Ends the session if it may give way to a new one: nobody has it open and it has been idle for `least` milliseconds; else
+    /// puts it where the index should have it. Whether it ended.
     ///
     /// The index is behind: a session it has too early was active since, and others are asked first.
-    pub fn evict(&mut self) -> Step<bool> {
+    pub fn evict(&mut self, least: Millis) -> Step<bool> {
         if self.record.is_none() {
             return Ok(false);
         }
@@ -161,7 +158,7 @@ impl Transition<'_> {
         let record = self.record();
         let idle = self.now().saturating_sub(record.last_active);
         let is_next = record.expires() <= record.indexed.at;
-        if record.owners.is_empty() && idle >= EVICTABLE_AFTER && is_next {
+        if record.owners.is_empty() && idle >= least && is_next {
             self.destroy()?;
             return Ok(true);
         }
@@ -242,9 +239,4 @@ fn is_settled(record: &Record) -> bool {
 /// Whether the session is there for `principal`: a session bound to a principal is not there for others, nor for none (G12).
 fn belongs(record: &Record, principal: Option<Digest>) -> bool {
     record.principal.is_none() || record.principal == principal
-}
-
-/// Refuses a session that would pass the limit: for the engine, which may let another give way first.
-pub(crate) fn is_session_limit(error: &LimitExceeded) -> bool {
-    error.limit == Limit::Sessions
 }

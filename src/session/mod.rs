@@ -24,7 +24,6 @@ mod transition;
 pub use attributes::{AttributeKey, Change};
 pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
 pub use inspect::{InspectedOwner, Inspection};
-pub(crate) use lifecycle::is_session_limit;
 pub use lifecycle::{NewRecord, StoreView};
 pub use outgoing::Outgoing;
 pub use owners::{Detached, Interest, OwnerKind, Readiness};

@@ -726,6 +726,49 @@ contract! {
         assert!(attributes.compare_and_set("a", Some("null"), Some("7")).unwrap());
     }
 
+    what_is_set_can_be_read_again_whatever_else_is(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let deep_key = |segments: usize| vec!["a"; segments].join(".");
+        attributes.set("ok", r#""[[\"[[""#).unwrap();
+        for json in ["1e999", r#""\ud800""#, &nested(100), &nested(200)] {
+            assert_eq!(kind(attributes.set("x", json)), ErrorKind::InvalidArgument, "{json}");
+            assert_eq!(kind(attributes.put_if_absent("x", json)), ErrorKind::InvalidArgument, "{json}");
+            assert_eq!(kind(attributes.patch([("x", Some(json))])), ErrorKind::InvalidArgument, "{json}");
+        }
+        attributes.set("x", &nested(99)).unwrap();
+        attributes.set("a", r#"{"b":1}"#).unwrap();
+        attributes.set(&deep_key(50), &nested(50)).unwrap();
+        let refused = attributes.set(&deep_key(51), &nested(50)).unwrap_err().to_string();
+        assert!(refused.contains("101 deep") && refused.contains("limit is 100"), "{refused}");
+        attributes.set("b.c", "1").unwrap();
+        attributes.set(&format!("b.{}", deep_key(99)), "1").unwrap();
+        assert_eq!(kind(attributes.set(&deep_key(101), "1")), ErrorKind::InvalidArgument);
+        assert_eq!(attributes.get("a.b").unwrap().unwrap(), "1");
+        attributes.all().unwrap();
+    }
+
+    an_element_of_a_list_has_one_name(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.set("l", "[1,2]").unwrap();
+        assert_eq!(attributes.get("l.1").unwrap().unwrap(), "2");
+        for name in ["l.+1", "l.01", "l.1x"] {
+            assert_eq!(attributes.take(name).unwrap(), None, "{name}");
+        }
+        attributes.set("l.+1", "9").unwrap();
+        assert_eq!(attributes.get("l").unwrap().unwrap(), r#"{"0":1,"1":2,"+1":9}"#);
+    }
+
+    a_patch_sees_what_it_has_changed_below_a_key(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.patch([("a.b", Some("1")), ("a.c", Some("2")), ("a-b", Some("3")), ("ab", Some("4"))]).unwrap();
+        attributes.patch([("a.d", Some("5")), ("a.b", None), ("a", None), ("a.e", Some("6"))]).unwrap();
+        assert_eq!(attributes.all().unwrap(), r#"{"a-b":3,"a":{"e":6},"ab":4}"#);
+    }
+
     a_patch_is_applied_in_order_and_all_or_nothing(store) {
         let session = store.session();
         let attributes = session.attributes();

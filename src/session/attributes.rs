@@ -4,6 +4,7 @@
 //! is set below a row goes into that row's object, what is set above rows replaces them. So a value reads the same however it
 //! was written, and a `set` never disturbs keys it does not name.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -14,6 +15,10 @@ use crate::settings::Limit;
 
 /// The longest key, in bytes.
 const MAX_KEY: usize = 255;
+
+/// How deep a value may be nested, the segments of its key included: what was set one by one is read as one document, and
+/// readers have limits, too (128 here, 512 in PHP).
+const MAX_DEPTH: usize = 100;
 
 /// A dotted key: segments that are not empty, without control characters, at most 255 bytes in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,11 +48,6 @@ impl AttributeKey {
     /// The keys above this one, the nearest first, each with the path from it to this one.
     fn ancestors(&self) -> impl Iterator<Item = (AttributeKey, &str)> {
         self.0.rmatch_indices('.').map(|(at, _)| (AttributeKey(self.0[..at].to_owned()), &self.0[at + 1..]))
-    }
-
-    /// Whether this key is below `parent`.
-    pub(crate) fn is_below(&self, parent: &AttributeKey) -> bool {
-        self.0.strip_prefix(&parent.0).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 
@@ -99,10 +99,10 @@ impl Transition<'_> {
 
     /// Sets `key` to a JSON text; what stood below it is replaced.
     pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
-        check_json(json)?;
         self.within(Limit::MessageBytes, json.len() as u64)?;
+        let value = check_value(key, json)?;
         if let Some((row, path, mut document)) = self.row_above(key)? {
-            *place(&mut document, path) = parse(json)?;
+            *place(&mut document, path) = value;
             return self.put_row(row, document.to_string());
         }
         for (row, _) in self.rows(Some(key))? {
@@ -143,7 +143,7 @@ impl Transition<'_> {
 
     /// Sets `key` unless it has a value. Whether it was set. Null counts as no value.
     pub fn put_if_absent(&mut self, key: &AttributeKey, json: &str) -> Step<bool> {
-        check_json(json)?;
+        check_value(key, json)?;
         match self.get(key)? {
             Some(value) if value != "null" => Ok(false),
             _ => self.set(key, json).map(|()| true),
@@ -182,16 +182,20 @@ impl Transition<'_> {
 
     /// The rows below `parent`, or all, as this operation sees them.
     fn rows(&self, parent: Option<&AttributeKey>) -> Step<Vec<(AttributeKey, String)>> {
-        let mut rows = self.values.attributes(parent)?;
-        for (key, value) in &self.effects.payloads {
-            let Payload::Attribute(key) = key else { continue };
-            if parent.is_some_and(|parent| !key.is_below(parent)) {
-                continue;
+        let mut rows: BTreeMap<_, _> = self.values.attributes(parent)?.into_iter().collect();
+        let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
+        let first = Payload::Attribute(AttributeKey(prefix.clone()));
+        for (key, value) in self.effects.payloads.range(first..) {
+            match (key, value) {
+                (Payload::Attribute(key), Some(value)) if key.0.starts_with(&prefix) => {
+                    rows.insert(key.clone(), value.clone());
+                }
+                (Payload::Attribute(key), None) if key.0.starts_with(&prefix) => {
+                    rows.remove(key);
+                }
+                _ => break,
             }
-            rows.retain(|(row, _)| row != key);
-            rows.extend(value.clone().map(|value| (key.clone(), value)));
         }
-        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
         rows.into_iter().map(|(key, value)| Ok((key, text(value)?))).collect()
     }
 
@@ -225,11 +229,34 @@ fn text(row: Vec<u8>) -> Step<String> {
     String::from_utf8(row).map_err(|_| StoreError::corrupt("of this session", "an attribute is not text").into())
 }
 
-/// Refuses what is not one JSON text.
-fn check_json(json: &str) -> Result<(), InvalidArgument> {
-    serde_json::from_str::<serde::de::IgnoredAny>(json)
-        .map(|_| ())
-        .map_err(|error| InvalidArgument::new("attribute value", json, format!("it is not JSON: {error}")))
+/// Refuses what could not be read again: what is not one JSON text, and what is nested too deeply below `key`.
+fn check_value(key: &AttributeKey, json: &str) -> Result<Value, Refusal> {
+    let depth = key.0.split('.').count() + depth(json);
+    if depth > MAX_DEPTH {
+        let reason = format!("with the segments of its key it is nested {depth} deep and the limit is {MAX_DEPTH}");
+        return Err(InvalidArgument::new("attribute value", json, reason).into());
+    }
+    parse(json)
+}
+
+/// How many lists and objects are open at once in a JSON text, at most.
+fn depth(json: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn parse(json: &str) -> Result<Value, Refusal> {
@@ -237,11 +264,16 @@ fn parse(json: &str) -> Result<Value, Refusal> {
         .map_err(|error| InvalidArgument::new("attribute value", json, format!("it is not JSON: {error}")).into())
 }
 
+/// The element of a list that a segment names: `1`, but neither `01` nor `+1`.
+fn index(segment: &str) -> Option<usize> {
+    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
+}
+
 fn find<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(document, |value, segment| match value {
         Value::Object(object) => object.get(segment),
         // PHP writes an array with the keys 0, 1, … as a list.
-        Value::Array(list) => list.get(segment.parse::<usize>().ok()?),
+        Value::Array(list) => list.get(index(segment)?),
         _ => None,
     })
 }
@@ -249,8 +281,7 @@ fn find<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
 /// The place at `path`; whatever is in the way of an object there becomes one.
 fn place<'v>(document: &'v mut Value, path: &str) -> &'v mut Value {
     path.split('.').fold(document, |value, segment| {
-        let element =
-            value.as_array().and_then(|list| segment.parse().ok().filter(|&index: &usize| index < list.len()));
+        let element = value.as_array().and_then(|list| index(segment).filter(|&index| index < list.len()));
         match element {
             Some(index) => &mut value[index],
             None => object_of(value).entry(segment).or_insert(Value::Null),

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bell::{Counter, Ring, Slept};
+use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
 use crate::clock::{BootClock, Clock, Millis};
 use crate::dsn::{Dsn, MAX_SPAN_MS};
-use crate::error::{Error, InvalidArgument, LimitExceeded};
+use crate::error::{Error, InvalidArgument, LimitExceeded, StoreError};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
 use crate::process::Process;
 use crate::session::{
@@ -65,7 +65,7 @@ pub enum WaitedFor {
     Ready,
     /// The time was over.
     Deadline,
-    /// The session or the owner has ended.
+    /// The session has ended.
     Destroyed,
     /// A signal arrived.
     Interrupted,
@@ -76,7 +76,8 @@ pub enum WaitedFor {
 pub struct Waited {
     /// How it ended.
     pub outcome: WaitedFor,
-    /// What to give as `after` to wait for what comes later.
+    /// What to give as `after` to wait for what comes later of the same interest; [`Session::wait`]'s `after` unless it is
+    /// ready.
     pub cursor: u64,
 }
 
@@ -305,11 +306,9 @@ impl Engine {
     /// Waits for a message of a topic after `cursor`: one slice of at most a second, and at most `timeout`. Whether there is one.
     pub fn wait_since(&self, topic: &str, cursor: u64, timeout: Duration) -> Result<bool, Error> {
         let topic = topic_digest(topic)?;
-        self.store.refresh()?;
-        let bell = self.store.bell();
         let end = self.store.now() + timeout.min(crate::bell::SLICE).as_millis() as Millis;
         loop {
-            let ticket = bell.listen(Ring::Topic(topic));
+            let (bell, ticket) = self.listen(Ring::Topic(topic))?;
             let (newest, now) = (self.store.cursor(topic)?, self.store.now());
             // A topic that is behind the cursor has begun anew.
             if newest > cursor || (0 < newest && newest < cursor) {
@@ -318,6 +317,18 @@ impl Engine {
             let left = Duration::from_millis(end.saturating_sub(now));
             if left.is_zero() || bell.sleep(ticket, left) == Slept::Interrupted {
                 return Ok(false);
+            }
+        }
+    }
+
+    /// Listens at the store that its name stands for now: a reset rings everybody, so a waiter follows it at once.
+    fn listen(&self, ring: Ring) -> Result<(Arc<Bell>, Ticket), StoreError> {
+        loop {
+            let bell = self.store.bell();
+            let ticket = bell.listen(ring);
+            self.store.refresh()?;
+            if Arc::ptr_eq(&bell, &self.store.bell()) {
+                return Ok((bell, ticket));
             }
         }
     }
@@ -634,7 +645,8 @@ impl Session {
     }
 
     /// Waits until something of `interest` newer than `after` is there, at most `timeout`: in slices, after each of which the
-    /// store and the owner's lease are seen to (G9).
+    /// store and the owner's lease are seen to (G9). `after` is 0 or the cursor of an earlier wait for the same interest. Fails
+    /// with [`Error::OwnerExpired`] when the owner has been released.
     pub fn wait(&self, owner: &OwnerToken, interest: Interest, after: u64, timeout: Duration) -> Result<Waited, Error> {
         let end = self.engine.store.now().saturating_add(timeout.as_millis() as Millis);
         loop {
@@ -655,16 +667,14 @@ impl Session {
         timeout: Duration,
     ) -> Result<Waited, Error> {
         let store = &self.engine.store;
-        store.refresh()?;
-        let bell = store.bell();
         let start = store.now();
         let end = start.saturating_add(timeout.min(crate::bell::SLICE).as_millis() as Millis);
         loop {
-            let ticket = bell.listen(Ring::Owner(self.key, *owner));
+            let (bell, ticket) = self.engine.listen(Ring::Owner(self.key, *owner))?;
             let look = self.read(|session| session.look(owner, interest, after));
-            let (cursor, deadline) = match look {
+            let deadline = match look {
                 Ok(Readiness::Ready(cursor)) => return Ok(Waited { outcome: WaitedFor::Ready, cursor }),
-                Ok(Readiness::NotYet { cursor, deadline }) => (cursor, deadline),
+                Ok(Readiness::NotYet(deadline)) => deadline,
                 Err(Error::SessionNotFound { .. }) => {
                     return Ok(Waited { outcome: WaitedFor::Destroyed, cursor: after });
                 }
@@ -672,12 +682,12 @@ impl Session {
             };
             let now = store.now();
             if now >= end {
-                return Ok(Waited { outcome: WaitedFor::Deadline, cursor });
+                return Ok(Waited { outcome: WaitedFor::Deadline, cursor: after });
             }
             let until = deadline.filter(|_| interest.resolution).map_or(end, |deadline| deadline.min(end));
             bell.counters().add(Counter::Waits, 1);
             if bell.sleep(ticket, Duration::from_millis(until.saturating_sub(now))) == Slept::Interrupted {
-                return Ok(Waited { outcome: WaitedFor::Interrupted, cursor });
+                return Ok(Waited { outcome: WaitedFor::Interrupted, cursor: after });
             }
         }
     }

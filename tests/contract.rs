@@ -286,6 +286,13 @@ contract! {
         assert_eq!(session.send_request(&stream, REQUEST, "", 1000).unwrap(), next + 1);
     }
 
+    g5_a_new_id_is_never_one_that_was_registered_by_hand(store) {
+        let (session, stream) = store.session_and_stream();
+        let next = session.next_request_id().unwrap() + 1;
+        session.register_pending(&stream, next, 1000, "").unwrap();
+        assert_eq!(session.next_request_id().unwrap(), next + 1);
+    }
+
     g6_requests_with_equal_ids_are_isolated_or_rejected(store) {
         let session = store.session();
         let [a, b] = [(); 2].map(|()| session.attach(OwnerKind::Reply, None).unwrap());
@@ -465,6 +472,24 @@ contract! {
         session.cancel_request(&1.into()).unwrap();
         let cancelled = session.wait(&stream, Interest::CANCELLATION, resolved.cursor, Duration::ZERO).unwrap();
         assert_eq!(cancelled.outcome, WaitedFor::Ready);
+    }
+
+    g9_a_wait_for_one_thing_hides_no_other(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        session.deliver_response(id, "1").unwrap();
+        let message = session.wait(&stream, Interest::MESSAGE, 0, Duration::ZERO).unwrap();
+        assert_eq!(message.outcome, WaitedFor::Ready);
+        let resolved = session.wait(&stream, Interest::RESOLUTION, message.cursor, Duration::ZERO).unwrap();
+        assert_eq!(resolved.outcome, WaitedFor::Ready);
+        let none = session.wait(&stream, Interest::CANCELLATION, 0, Duration::ZERO).unwrap();
+        assert_eq!((none.outcome, none.cursor), (WaitedFor::Deadline, 0));
+    }
+
+    a_wait_of_a_released_owner_fails(store) {
+        let (session, stream) = store.session_and_stream();
+        session.detach(&stream).unwrap();
+        assert_eq!(kind(session.wait(&stream, Interest::ALL, 0, Duration::ZERO)), ErrorKind::OwnerExpired);
     }
 
     g9_a_passed_deadline_is_something_to_wake_for(store) {
@@ -794,7 +819,7 @@ contract! {
         for json in ["", "{", "'a'", "1 2", "nul"] {
             assert_eq!(kind(session.attributes().set("a", json)), ErrorKind::InvalidArgument);
         }
-        for request in ["", "[]", "1", "{", r#"{"id":1}"#, r#"{"method":1"#] {
+        for request in ["", "[]", "1", "{", r#"{"id":1}"#, r#"{"id":null}"#, r#"{"method":1"#] {
             assert_eq!(kind(session.send_request(&stream, request, "", 1000)), ErrorKind::InvalidArgument);
         }
         assert_eq!(kind(session.enqueue_outgoing(&stream, "", "")), ErrorKind::InvalidArgument);
@@ -894,4 +919,19 @@ contract! {
         assert!(all.used_bytes > 0 && all.used_bytes <= all.limit_bytes);
         assert!(!all.place.is_empty());
     }
+}
+
+#[test]
+fn g9_a_waiter_follows_a_reset_at_once() {
+    let store = Fixture::new(Kind::Lmdb, "");
+    let (session, stream) = store.session_and_stream();
+    let waits = || store.engine.stats().unwrap().counters.iter().find(|(name, _)| *name == "waits").unwrap().1;
+    let waiter = std::thread::spawn(move || session.wait_slice(&stream, Interest::ALL, 0, Duration::from_secs(1)));
+    while waits() == 0 {
+        std::thread::yield_now();
+    }
+    mcp_state::Engine::reset(store.engine.dsn()).unwrap();
+    // Whoever still looked at the old files would find that nothing has come by now.
+    store.advance(1_000);
+    assert_eq!(waiter.join().unwrap().unwrap().outcome, WaitedFor::Destroyed);
 }

@@ -212,7 +212,7 @@ final class Owner
      *         // send $owner->takeOutgoing(), or a keep-alive
      *     } while ($result->status !== WaitStatus::Destroyed);
      *
-     * @param int      $after       the cursor of the last result; 0: whatever is there counts
+     * @param int      $after       the cursor of the last result for the same interest; 0: whatever is there counts
      * @param Interest ...$interest none: all of them
      *
      * @throws Exception\InvalidArgument

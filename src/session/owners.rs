@@ -56,15 +56,11 @@ impl Interest {
 /// What a waiter sees when it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Something of interest is there; the number is to be given as `after` to wait for what comes later.
+    /// Something of interest is there; the number, of the newest event of the interest, is to be given as `after` to wait for
+    /// what comes later.
     Ready(u64),
     /// Nothing is; the next deadline of a request of the owner, if any, is when to look again at the latest.
-    NotYet {
-        /// The newest event the owner has seen.
-        cursor: u64,
-        /// When to look again.
-        deadline: Option<Millis>,
-    },
+    NotYet(Option<Millis>),
 }
 
 impl Transition<'_> {
@@ -117,7 +113,8 @@ impl Transition<'_> {
         self.release(index).map(Some)
     }
 
-    /// What an owner that waits sees. Deadlines that have passed become events.
+    /// What an owner that waits sees. Deadlines that have passed become events. An event of what it is not interested in does
+    /// not count: who waits for something else later must not miss it.
     pub fn look(&mut self, token: &OwnerToken, interest: Interest, after: u64) -> Step<Readiness> {
         let index = self.owner(token)?;
         self.note_passed_deadlines(index);
@@ -133,11 +130,17 @@ impl Transition<'_> {
                 && owner.cancelled_at > after
                 && record.in_flight.iter().any(|request| is_own(request.owner) && request.cancelled));
         if ready {
-            return Ok(Readiness::Ready(owner.events));
+            let newest = [
+                (interest.resolution, owner.resolved_at),
+                (interest.message, owner.message_at),
+                (interest.cancellation, owner.cancelled_at),
+            ];
+            let newest = newest.into_iter().filter(|&(asked, _)| asked).map(|(_, event)| event).max();
+            return Ok(Readiness::Ready(newest.unwrap_or(after)));
         }
         let deadline =
             own.by_ref().filter(|pending| pending.state == PendingState::Waiting).map(|pending| pending.deadline).min();
-        Ok(Readiness::NotYet { cursor: owner.events, deadline })
+        Ok(Readiness::NotYet(deadline))
     }
 
     /// Releases owners that are dead. How many.

@@ -14,6 +14,7 @@ use crate::settings::Limit;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny};
 
 /// The longest name of a method that is kept with a pending request, in bytes.
 const MAX_METHOD: usize = 128;
@@ -132,12 +133,16 @@ pub struct PendingInfo {
 }
 
 impl Transition<'_> {
-    /// An integer no other request of this session has (G5).
+    /// An integer no other request of this session has (G5), nor one that was registered under an id of the caller's own.
     pub fn next_request_id(&mut self) -> Step<i64> {
-        let record = self.record_mut();
-        let id = record.next_request;
-        record.next_request += 1;
-        Ok(id)
+        loop {
+            let record = self.record_mut();
+            let id = record.next_request;
+            record.next_request += 1;
+            if self.find(id).is_none() {
+                return Ok(id);
+            }
+        }
     }
 
     /// Registers a request that waits for its response.
@@ -166,12 +171,8 @@ impl Transition<'_> {
         context: &str,
         timeout: Millis,
     ) -> Step<i64> {
-        let id = loop {
-            let id = self.next_request_id()?;
-            if self.register_pending(token, id, timeout, request.method)? != Registered::Duplicate {
-                break id;
-            }
-        };
+        let id = self.next_request_id()?;
+        self.register_pending(token, id, timeout, request.method)?;
         self.enqueue_outgoing(token, &request.with_id(id), context)?;
         Ok(id)
     }
@@ -436,8 +437,12 @@ impl<'a> RequestMessage<'a> {
         struct Shape<'a> {
             #[serde(borrow)]
             method: Option<&'a serde_json::value::RawValue>,
-            #[serde(default)]
-            id: Option<serde::de::IgnoredAny>,
+            #[serde(default, deserialize_with = "is_there")]
+            id: bool,
+        }
+        /// Whatever its value, null too.
+        fn is_there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+            IgnoredAny::deserialize(value).map(|_| true)
         }
         let invalid = |reason: String| InvalidArgument::new("request", message, reason);
         let rest = message
@@ -446,7 +451,7 @@ impl<'a> RequestMessage<'a> {
             .ok_or_else(|| invalid("it must be a JSON object without an id".into()))?;
         let shape: Shape<'a> =
             serde_json::from_str(message).map_err(|error| invalid(format!("it is not a JSON object: {error}")))?;
-        if shape.id.is_some() {
+        if shape.id {
             return Err(invalid("it has an id already; send_request chooses it".into()));
         }
         let method = shape.method.map_or("", |raw| raw.get().trim_matches('"'));

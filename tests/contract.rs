@@ -658,10 +658,12 @@ contract! {
         session.deliver_response(answered, "1").unwrap();
         let mut more = vec![];
         let refused = loop {
-            let extra = store.session();
-            let fill = || -> Result<(), Error> { loop { extra.enqueue_broadcast(&body, "")?; } };
+            let mut fill = || -> Result<(), Error> {
+                let extra = store.engine.create_session(NewSession::default())?.unwrap();
+                more.push(extra.clone());
+                loop { extra.enqueue_broadcast(&body, "")?; }
+            };
             let refused = fill().unwrap_err();
-            more.push(extra);
             if refused.kind() == ErrorKind::StoreFull {
                 break refused;
             }
@@ -680,6 +682,58 @@ contract! {
         }
         let stream = session.attach(OwnerKind::Stream, None).unwrap();
         session.enqueue_outgoing(&stream, &body, "").unwrap();
+    }
+
+    g10_a_store_is_full_whatever_filled_it(store, "max_store_bytes=2M&max_sessions=1000") {
+        let id = RequestId::from("x".repeat(255).as_str());
+        let fill = || -> Result<(), Error> {
+            for _ in 0..200 {
+                let session = store.session();
+                let reply = session.attach(OwnerKind::Reply, None)?;
+                for _ in 0..250 {
+                    session.begin_request(&reply, &id, DuplicatePolicy::Isolate)?;
+                }
+            }
+            Ok(())
+        };
+        assert_eq!(kind(fill()), ErrorKind::StoreFull);
+    }
+
+    g10_what_shrinks_or_resolves_works_in_a_full_store(store, "max_store_bytes=2M&max_session_bytes=128K") {
+        let (session, stream) = store.session_and_stream();
+        let attributes = session.attributes();
+        attributes.set("o", &format!(r#"{{"a":"{}","b":"{}"}}"#, "x".repeat(20_000), "y".repeat(20_000))).unwrap();
+        let ids: Vec<_> = (0..9).map(|_| session.send_request(&stream, REQUEST, "", 1000).unwrap()).collect();
+        session.enqueue_broadcast("1", "").unwrap();
+        session.begin_request(&stream, &1.into(), DuplicatePolicy::Isolate).unwrap();
+        for length in [60_000, 3_000, 1] {
+            let body = "y".repeat(length);
+            let fill = || -> Result<(), Error> {
+                loop {
+                    let extra = store.engine.create_session(NewSession::default())?.unwrap();
+                    let owner = extra.attach(OwnerKind::Stream, None)?;
+                    extra.enqueue_outgoing(&owner, &body, "")?;
+                }
+            };
+            assert_eq!(kind(fill()), ErrorKind::StoreFull);
+        }
+        assert!(attributes.remove("o.a").unwrap());
+        attributes.set("o", "1").unwrap();
+        assert_eq!(session.cancel_pending(&stream, ids[0]).unwrap(), Cancellation::Cancelled);
+        assert_eq!(session.peek_outgoing(&stream, 99).unwrap().len(), 10);
+        assert!(matches!(session.cancel_request(&1.into()).unwrap(), RequestCancellation::Cancelled(_)));
+        session.renew(&stream).unwrap();
+        session.next_request_id().unwrap();
+        store.advance(1000);
+        assert_eq!(session.resolve_timeouts(&stream).unwrap(), ids[1..]);
+        session.detach(&stream).unwrap();
+    }
+
+    g10_ids_and_methods_count_against_the_session(store, "max_session_bytes=100") {
+        let (session, stream) = store.session_and_stream();
+        session.begin_request(&stream, &RequestId::from("x".repeat(60).as_str()), DuplicatePolicy::Isolate).unwrap();
+        let method = "m".repeat(41);
+        assert_eq!(limit(session.register_pending(&stream, 1, 1000, &method)), (Limit::SessionBytes, 100, 101));
     }
 
     a_value_of_any_size_reads_back_as_it_was(store) {

@@ -9,7 +9,7 @@ final class WaitResult
 {
     public function __construct(
         public readonly WaitStatus $status,
-        /** The `$after` of the next {@see Owner::wait()}: what happened since is seen then, and nothing twice. */
+        /** The `$after` of the next {@see Owner::wait()} for the same interest: what happened since is seen then, once. */
         public readonly int $cursor,
     ) {
     }

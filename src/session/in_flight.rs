@@ -18,6 +18,16 @@ pub enum DuplicatePolicy {
     Reject,
 }
 
+impl RequestId {
+    /// Bytes of its text.
+    pub(super) fn text_bytes(&self) -> usize {
+        match self {
+            RequestId::Int(_) => 0,
+            RequestId::Str(text) => text.len(),
+        }
+    }
+}
+
 /// Whether a request may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
@@ -47,6 +57,7 @@ impl Transition<'_> {
             return Ok(Begun::DuplicateInFlight);
         }
         self.within(Limit::InFlight, self.record().in_flight.len() as u64 + 1)?;
+        self.within_session(id.text_bytes() as u64)?;
         let record = self.record_mut();
         let owner = record.owners[index].number;
         record.in_flight.push(InFlight { id: id.clone(), owner, cancelled: false });

@@ -156,6 +156,7 @@ impl Transition<'_> {
             return Ok(Registered::Duplicate);
         }
         self.within(Limit::Pending, self.record().pending.len() as u64 + 1)?;
+        self.within_session(method.len() as u64)?;
         let deadline = self.now() + timeout;
         let record = self.record_mut();
         let owner = record.owners[index].number;

@@ -17,6 +17,9 @@ use crate::session::{OwnerKind, Payload};
 /// The version of the encoding that is written.
 const VERSION: u8 = 1;
 
+/// About what of a record is there in every session, with its keys and what is remembered.
+const FIXED_BYTES: usize = 512;
+
 /// How many requests that did not end with a claimed answer are remembered, so that a late response is told why it is late.
 const REMEMBERED: usize = 32;
 
@@ -169,9 +172,21 @@ impl Record {
         self.last_active + self.ttl
     }
 
-    /// The session's bytes that count against its limit.
+    /// The session's bytes that count against its limit: what others chose the length of.
     pub(crate) fn bytes(&self) -> u64 {
-        self.message_bytes + self.attribute_bytes
+        let methods: usize = self.pending.iter().map(|pending| pending.method.len()).sum();
+        let ids: usize = self.in_flight.iter().map(|request| request.id.text_bytes()).sum();
+        self.message_bytes + self.attribute_bytes + (methods + ids) as u64
+    }
+
+    /// About what the session takes of the store. It depends on what there is and not on the state that is in, so what only
+    /// removes something, or resolves it, does not grow.
+    pub(crate) fn footprint(&self) -> u64 {
+        let entries = size_of_val(self.owners.as_slice())
+            + size_of_val(self.pending.as_slice())
+            + size_of_val(self.in_flight.as_slice())
+            + self.broadcasts.len() * size_of::<Broadcast>();
+        self.bytes() + (FIXED_BYTES + self.id.len() + entries) as u64
     }
 
     /// The record with all its times moved: for a store that has outlived the clock of its boot.

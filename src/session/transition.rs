@@ -152,11 +152,6 @@ impl Effects {
     pub fn is_empty(&self) -> bool {
         self.record == RecordChange::Keep && self.payloads.is_empty()
     }
-
-    /// Bytes the operation adds to the store, not counting what it frees.
-    pub fn added_bytes(&self) -> u64 {
-        self.payloads.values().flatten().map(|value| value.len() as u64).sum()
-    }
 }
 
 /// One operation at work on one session.

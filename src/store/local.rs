@@ -46,7 +46,8 @@ impl<K: KeyValue> LocalStore<K> {
         Self { rows, settings, clock }
     }
 
-    /// Runs the operation on what `rows` hold now. Nothing is written yet.
+    /// Runs the operation on what `rows` hold now. Nothing is written yet. The record and its effects, and by how many bytes the
+    /// session grows or shrinks.
     fn run(
         &self,
         rows: &dyn Rows,
@@ -54,7 +55,7 @@ impl<K: KeyValue> LocalStore<K> {
         access: Access,
         census: &Census,
         operation: Operation<'_>,
-    ) -> Step<(Option<Record>, Effects)> {
+    ) -> Step<(Option<Record>, Effects, i64)> {
         let record = get_value(rows, &record_key(session))?.map(|bytes| decode(&bytes)).transpose()?;
         let view = match access {
             Access::Create(principal) => StoreView {
@@ -66,20 +67,23 @@ impl<K: KeyValue> LocalStore<K> {
             },
             Access::Read | Access::Write => StoreView::default(),
         };
+        let before = footprint(record.as_ref());
         let values = SessionRows { rows, session };
         let context = Context { now: self.clock.now(), settings: &self.settings, census };
         let mut transition = Transition::new(record, &values, context);
         operation(&mut transition, view)?;
-        Ok(transition.finish())
+        let (record, effects) = transition.finish();
+        let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_ref()) };
+        Ok((record, effects, after - before))
     }
 
     fn write(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<Effects> {
         self.rows.write(|rows| {
-            let (record, effects) = self.run(rows, session, access, census, operation)?;
+            let (record, effects, growth) = self.run(rows, session, access, census, operation)?;
             if effects.is_empty() {
                 return Ok(Verdict::Abandon(effects));
             }
-            let frees = self.has_room(rows, access, &effects)?;
+            let frees = self.has_room(rows, growth)?;
             carry_out(rows, session, record.as_ref(), &effects)?;
             Ok(Verdict::Commit { value: effects, frees })
         })
@@ -104,11 +108,11 @@ impl<K: KeyValue> LocalStore<K> {
     }
 
     /// Whether the operation only frees; if not, refuses it when the store is full.
-    fn has_room(&self, rows: &dyn Rows, access: Access, effects: &Effects) -> Result<bool, StoreError> {
-        let needed = effects.added_bytes();
-        if needed == 0 && !matches!(access, Access::Create(_)) {
-            return Ok(true);
-        }
+    fn has_room(&self, rows: &dyn Rows, growth: i64) -> Result<bool, StoreError> {
+        let needed = match u64::try_from(growth) {
+            Ok(needed @ 1..) => needed,
+            _ => return Ok(true),
+        };
         let (used, limit) = (rows.used_bytes()?, self.rows.limit_bytes());
         if used + needed > limit {
             return Err(StoreError::Full { used, limit, needed, detail: String::new() });
@@ -145,7 +149,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
     fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
         if access == Access::Read {
             let outcome = self.rows.read(|rows| {
-                let (_, effects) = self.run(rows, session, access, census, operation)?;
+                let (_, effects, _) = self.run(rows, session, access, census, operation)?;
                 Ok(if effects.is_empty() { Outcome::Done } else { Outcome::WantsToWrite })
             });
             match outcome {
@@ -289,6 +293,11 @@ fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, St
 pub(super) fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
     Record::decode(bytes)
         .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
+}
+
+/// About what a session takes of the store.
+fn footprint(record: Option<&Record>) -> i64 {
+    record.map_or(0, |record| record.footprint() as i64)
 }
 
 pub(super) fn carry_out(

@@ -848,6 +848,19 @@ contract! {
         assert_eq!(attributes.all().unwrap(), r#"{"a-b":3,"a":{"e":6},"ab":4}"#);
     }
 
+    a_patch_into_one_value_after_another_is_as_if_each_were_set(store) {
+        let session = store.session();
+        let attributes = session.attributes();
+        attributes.set("a", r#"{"x":1}"#).unwrap();
+        attributes.set("b", "[1,2]").unwrap();
+        attributes.patch([
+            ("a.y", Some("2")), ("a.x", None), ("a.y.z", Some("3")), ("b.1", Some("4")), ("a.none", None),
+            ("a", Some(r#"{"new":{}}"#)), ("a.new.w", Some("5")), ("c.d", Some("6")), ("a", None), ("a.v", Some("7")),
+        ]).unwrap();
+        assert_eq!(attributes.all().unwrap(), r#"{"a":{"v":7},"b":[1,4],"c":{"d":6}}"#);
+        assert_eq!(session.stats().unwrap().attribute_bytes, "a.v7b[1,4]c.d6".len() as u64);
+    }
+
     a_patch_is_applied_in_order_and_all_or_nothing(store) {
         let session = store.session();
         let attributes = session.attributes();

@@ -45,6 +45,11 @@ impl AttributeKey {
         &self.0
     }
 
+    /// The path from `row` to this key, if it is below.
+    fn below(&self, row: &AttributeKey) -> Option<&str> {
+        self.0.strip_prefix(&row.0)?.strip_prefix('.')
+    }
+
     /// The keys above this one, the nearest first, each with the path from it to this one.
     fn ancestors(&self) -> impl Iterator<Item = (AttributeKey, &str)> {
         self.0.rmatch_indices('.').map(|(at, _)| (AttributeKey(self.0[..at].to_owned()), &self.0[at + 1..]))
@@ -84,23 +89,38 @@ impl Transition<'_> {
         Ok(assemble(self.rows(None)?, 0)?.to_string())
     }
 
-    /// Applies all changes, in order.
+    /// Applies all changes, in order. A row that several in turn go into is read and written once.
     pub fn patch(&mut self, changes: &[Change]) -> Step<()> {
+        let mut open: Option<(AttributeKey, Value)> = None;
         for change in changes {
-            match change {
-                Change::Set(key, value) => self.set(key, value)?,
-                Change::Remove(key) => {
+            let (Change::Set(key, _) | Change::Remove(key)) = change;
+            if open.as_ref().is_none_or(|(row, _)| key.below(row).is_none()) {
+                self.close(open.take())?;
+                open = self.row_above(key)?.map(|(row, _, document)| (row, document));
+            }
+            match (change, &mut open) {
+                (Change::Set(key, json), None) => self.set(key, json)?,
+                (Change::Remove(key), None) => {
                     self.remove(key)?;
+                }
+                (Change::Set(key, json), Some((row, document))) => {
+                    *place(document, key.below(row).expect("the row is above")) = self.check_value(key, json)?;
+                }
+                (Change::Remove(key), Some((row, document))) => {
+                    take_out(document, key.below(row).expect("the row is above"));
                 }
             }
         }
-        Ok(())
+        self.close(open)
+    }
+
+    fn close(&mut self, open: Option<(AttributeKey, Value)>) -> Step<()> {
+        open.map_or(Ok(()), |(row, document)| self.put_row(row, document.to_string()))
     }
 
     /// Sets `key` to a JSON text; what stood below it is replaced.
     pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
-        self.within(Limit::MessageBytes, json.len() as u64)?;
-        let value = check_value(key, json)?;
+        let value = self.check_value(key, json)?;
         if let Some((row, path, mut document)) = self.row_above(key)? {
             *place(&mut document, path) = value;
             return self.put_row(row, document.to_string());
@@ -143,7 +163,7 @@ impl Transition<'_> {
 
     /// Sets `key` unless it has a value. Whether it was set. Null counts as no value.
     pub fn put_if_absent(&mut self, key: &AttributeKey, json: &str) -> Step<bool> {
-        check_value(key, json)?;
+        self.check_value(key, json)?;
         match self.get(key)? {
             Some(value) if value != "null" => Ok(false),
             _ => self.set(key, json).map(|()| true),
@@ -164,6 +184,18 @@ impl Transition<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Refuses what is too long, and what could not be read again: what is not one JSON text, and what is nested too deeply
+    /// below `key`.
+    fn check_value(&self, key: &AttributeKey, json: &str) -> Step<Value> {
+        self.within(Limit::MessageBytes, json.len() as u64)?;
+        let depth = key.0.split('.').count() + depth(json);
+        if depth > MAX_DEPTH {
+            let reason = format!("with the segments of its key it is nested {depth} deep and the limit is {MAX_DEPTH}");
+            return Err(InvalidArgument::new("attribute value", json, reason).into());
+        }
+        parse(json)
     }
 
     fn row(&self, key: &AttributeKey) -> Step<Option<String>> {
@@ -227,16 +259,6 @@ fn row_bytes(key: &AttributeKey, value: Option<&str>) -> u64 {
 
 fn text(row: Vec<u8>) -> Step<String> {
     String::from_utf8(row).map_err(|_| StoreError::corrupt("of this session", "an attribute is not text").into())
-}
-
-/// Refuses what could not be read again: what is not one JSON text, and what is nested too deeply below `key`.
-fn check_value(key: &AttributeKey, json: &str) -> Result<Value, Refusal> {
-    let depth = key.0.split('.').count() + depth(json);
-    if depth > MAX_DEPTH {
-        let reason = format!("with the segments of its key it is nested {depth} deep and the limit is {MAX_DEPTH}");
-        return Err(InvalidArgument::new("attribute value", json, reason).into());
-    }
-    parse(json)
 }
 
 /// How many lists and objects are open at once in a JSON text, at most.

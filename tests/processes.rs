@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use common::{dsn_in, shared_memory, texts};
@@ -24,12 +25,24 @@ const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create"}"#;
 
 type Result<T = ()> = std::result::Result<T, Failed>;
 
+/// This program where every user can run it: it may be where only root can read. Made before there are threads, since a file
+/// cannot be run while a child that another thread has just forked has it open for writing.
+static COPY: OnceLock<TempDir> = OnceLock::new();
+
+fn copy_program() -> TempDir {
+    let readable = std::fs::Permissions::from_mode(0o755);
+    let copy = tempfile::Builder::new().permissions(readable).tempdir().expect("a directory");
+    std::fs::copy(std::env::current_exe().expect("this program"), copy.path().join("worker")).expect("a copy");
+    copy
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|first| first == "--role") {
         roles::play(&arguments[2..]);
         return ExitCode::SUCCESS;
     }
+    COPY.get_or_init(copy_program);
     type Test = fn() -> Result;
     let tests: Vec<(&str, Test)> = vec![
         ("g9_an_answer_in_one_process_wakes_the_waiter_in_another", g9_an_answer_wakes),
@@ -66,7 +79,10 @@ fn main() -> ExitCode {
         ("a_group_shares_a_store_and_nobody_else_does", shared_by_group),
     ];
     let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let exit_code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
+    // Nothing in a static is dropped.
+    let _ = std::fs::remove_dir_all(COPY.get_or_init(copy_program).path());
+    exit_code
 }
 
 // --- G9: no lost wake-up ---
@@ -782,14 +798,7 @@ impl Worker {
 
     fn as_user(role: &[&str], user: u32, group: u32) -> Self {
         use std::os::unix::process::CommandExt;
-        // The program may be where only root can read.
-        let copy = tempfile::Builder::new()
-            .permissions(std::fs::Permissions::from_mode(0o755))
-            .tempdir()
-            .expect("a directory");
-        let program = copy.path().join("worker");
-        std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
-        let mut command = Command::new(program);
+        let mut command = Command::new(COPY.get().expect("main() has made a copy").path().join("worker"));
         command.arg("--role").args(role).uid(user).gid(group).current_dir("/");
         Self::spawn(command)
     }

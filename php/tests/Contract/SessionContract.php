@@ -236,6 +236,8 @@ trait SessionContract
         $before = $store->stats();
         $session = $store->createSession();
         $session->deliverResponse(123456, '{}');
+        // More than a page: what is in use is counted in pages.
+        $session->enqueueBroadcast('"' . \str_repeat('x', 8_000) . '"');
         $after = $store->stats();
 
         self::assertSame($before['sessions'] + 1, $after['sessions']);

@@ -729,7 +729,7 @@ impl Attributes<'_> {
         self.0.read(|session| session.all())
     }
 
-    /// Sets a key to a JSON text; keys it does not name stay.
+    /// Sets a key to a JSON text, nested at most 100 deep with the segments of the key; keys it does not name stay.
     pub fn set(&self, key: &str, json: &str) -> Result<(), Error> {
         let key = AttributeKey::new(key)?;
         self.0.write(|session| session.set(&key, json))

@@ -175,8 +175,8 @@ final class Session
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded when the attributes grow too large
-     * @throws Exception\InvalidArgument for a bad key, a value that JSON cannot express (such as invalid UTF-8), or one that is
-     *         nested more than 100 deep, the segments of $key included
+     * @throws Exception\InvalidArgument for a bad key, a value that JSON cannot express (such as invalid UTF-8), or one
+     *         that is nested more than 100 deep, the segments of $key included
      */
     public function set(string $key, mixed $value): void
     {

@@ -115,6 +115,15 @@ class Setup(unittest.TestCase):
         self.assertEqual(str(self.machine.bin / "php-config"), found["PHP_CONFIG"])
         self.assertEqual("20220829-nts", found["PHP_ABI"])
 
+    def test_a_set_up_for_less_keeps_what_one_for_the_tests_has_found(self) -> None:
+        self.machine.php("8.2.13", 20220829, package="php8.2-cli")
+        self.machine.php_config(20220829)
+        self.assertEqual(0, self.machine.setup().returncode)
+        with (self.machine.checkout / "build" / "env.sh").open("a") as file:
+            file.write("export PHPUNIT=/found/phpunit\n")
+        self.assertEqual(0, self.machine.setup().returncode)
+        self.assertEqual("/found/phpunit", self.machine.found()["PHPUNIT"])
+
     def test_without_root_one_line_names_all_that_is_missing(self) -> None:
         self.machine.php("8.3.1", 20230831, name="php8.3", package="php8.3-cli")
         (self.machine.bin / "clang").unlink()

@@ -176,11 +176,6 @@ impl<'a> Transition<'a> {
         (self.record, self.effects)
     }
 
-    /// What must follow so far.
-    pub fn effects(&self) -> &Effects {
-        &self.effects
-    }
-
     /// The session that [`Transition::enter`] has let in.
     pub fn seen(&self) -> &Record {
         self.record()

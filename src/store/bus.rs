@@ -9,7 +9,9 @@
 //! | `B` topic `01` number `u64` | a message |
 //! | `T` | how many topics there are, `u64` |
 
-use super::rows::{Rows, RowsMut, add_to_number, delete_all, delete_value, get_number, get_value, put_new_value};
+use super::rows::{
+    Rows, RowsMut, add_to_number, delete_all, delete_value, digests, get_number, get_value, put_new_value,
+};
 use crate::clock::Millis;
 use crate::error::{Error, LimitExceeded, StoreError};
 use crate::ids::Digest;
@@ -123,7 +125,7 @@ pub(super) fn since(rows: &dyn Rows, topic: Digest, cursor: u64, max: usize) -> 
 /// Removes topics that have been silent for long. How many.
 pub(super) fn collect(rows: &mut dyn RowsMut, now: Millis) -> Result<u64, StoreError> {
     let mut silent = Vec::new();
-    for topic in topics(rows)? {
+    for topic in digests(rows, TOPICS, None, usize::MAX)? {
         if Topic::read(rows, topic)?.is_none_or(|head| head.last + TOPIC_TTL_MS < now) {
             silent.push(topic);
         }
@@ -137,29 +139,13 @@ pub(super) fn collect(rows: &mut dyn RowsMut, now: Millis) -> Result<u64, StoreE
 
 /// Moves the times of all topics.
 pub(super) fn move_in_time(rows: &mut dyn RowsMut, shift: &dyn Fn(Millis) -> Millis) -> Result<(), StoreError> {
-    for topic in topics(rows)? {
+    for topic in digests(rows, TOPICS, None, usize::MAX)? {
         if let Some(mut head) = Topic::read(rows, topic)? {
             head.last = shift(head.last);
             head.write(rows, topic)?;
         }
     }
     Ok(())
-}
-
-fn topics(rows: &dyn Rows) -> Result<Vec<Digest>, StoreError> {
-    let mut topics = Vec::new();
-    let mut from = vec![TOPICS];
-    loop {
-        let mut next = None;
-        rows.scan(&from, &mut |key, _| {
-            next = key.strip_prefix(&[TOPICS]).and_then(|rest| rest.first_chunk().copied()).map(Digest);
-            false
-        })?;
-        let Some(topic) = next else { return Ok(topics) };
-        topics.push(topic);
-        from = prefix(topic);
-        from.push(0xff);
-    }
 }
 
 fn prefix(topic: Digest) -> Vec<u8> {

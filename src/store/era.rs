@@ -6,10 +6,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::local::{carry_out, decode};
-use super::rows::{
-    Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, get_value, record_key, session_of_record_key,
-    session_prefix,
-};
+use super::rows::{RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
 use super::{bus, once};
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
@@ -66,28 +63,12 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
 
 fn bring(rows: &mut dyn RowsMut, settings: &Settings, now: Millis, shift: &dyn Fn(Millis) -> Millis) -> Step<u64> {
     let mut released = 0;
-    for session in sessions(rows)? {
+    for session in digests(rows, SESSIONS, None, usize::MAX)? {
         released += bring_session(rows, settings, now, shift, session)?;
     }
     bus::move_in_time(rows, shift)?;
     once::move_in_time(rows, shift)?;
     Ok(released)
-}
-
-fn sessions(rows: &dyn Rows) -> Result<Vec<Digest>, StoreError> {
-    let mut sessions = Vec::new();
-    let mut from = vec![SESSIONS];
-    loop {
-        let mut next = None;
-        rows.scan(&from, &mut |key, _| {
-            next = session_of_record_key(key);
-            false
-        })?;
-        let Some(session) = next else { return Ok(sessions) };
-        sessions.push(session);
-        from = session_prefix(session);
-        from.push(0xff);
-    }
 }
 
 fn bring_session(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::rows::{
     KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
-    delete_value, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value, put_value,
-    read_index_key, record_key, session_of_record_key, session_prefix,
+    delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
+    put_value, read_index_key, record_key, session_prefix,
 };
 use super::{Access, BusEntries, Operation, Store, Usage, audit, bus, once};
 use crate::bell::{Bell, Counter, Ring};
@@ -185,24 +185,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
 
     fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
         read(&self.rows, |rows| {
-            let mut found: Vec<Digest> = Vec::new();
-            let mut from = after.map_or(vec![SESSIONS], |session| {
-                let mut key = session_prefix(session);
-                key.push(0xff);
-                key
-            });
-            while found.len() < max {
-                let mut next = None;
-                rows.scan(&from, &mut |key, _| {
-                    next = session_of_record_key(key);
-                    false
-                })?;
-                let Some(session) = next else { break };
-                from = session_prefix(session);
-                from.push(0xff);
-                found.push(session);
-            }
-            found
+            digests(rows, SESSIONS, after, max)?
                 .into_iter()
                 .map(|session| {
                     let bytes = get_value(rows, &record_key(session))?

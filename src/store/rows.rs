@@ -102,12 +102,28 @@ pub(super) fn record_key(session: Digest) -> Vec<u8> {
     key
 }
 
-/// The session of a record's key, or nothing when it is another key.
-pub(super) fn session_of_record_key(key: &[u8]) -> Option<Digest> {
-    match key {
-        [SESSIONS, session @ .., 0] => Some(Digest(session.try_into().ok()?)),
-        _ => None,
+/// What the rows of a table belong to, by the digests behind the table's byte: those after `after`, at most `max`. Looks at one
+/// row of each.
+pub(super) fn digests(
+    rows: &dyn Rows,
+    table: u8,
+    after: Option<Digest>,
+    max: usize,
+) -> Result<Vec<Digest>, StoreError> {
+    let behind = |digest: Digest| [&[table], &digest.0[..], &[0xff]].concat();
+    let mut found = Vec::new();
+    let mut from = after.map_or(vec![table], behind);
+    while found.len() < max {
+        let mut next = None;
+        rows.scan(&from, &mut |key, _| {
+            next = key.strip_prefix(&[table]).and_then(|rest| rest.first_chunk().copied()).map(Digest);
+            false
+        })?;
+        let Some(digest) = next else { break };
+        found.push(digest);
+        from = behind(digest);
     }
+    Ok(found)
 }
 
 fn attribute_prefix(session: Digest) -> Vec<u8> {

@@ -14,7 +14,7 @@
 //!
 //! Invariants: a process opens the files of a generation once ([`registry`]) and never closes them; a child of a fork opens
 //! its own; live files are never replaced (a reset makes a new generation and retires the old bell). Whatever is mapped is
-//! allocated first, and LMDB's map is four times the logical limit, so that neither a full file system nor a full store can
+//! allocated first, and LMDB's map is at least four times the logical limit, so that neither a full file system nor a full store can
 //! crash a process or keep it from freeing space.
 
 mod environment;
@@ -105,18 +105,16 @@ impl Lmdb {
     /// The open files, of this process.
     fn files(&self) -> Result<Arc<Files>, StoreError> {
         let files = self.files.read().clone();
-        if files.fork_generation == fork::generation() { Ok(files) } else { self.reopen(files) }
+        if files.fork_generation == fork::generation() { Ok(files) } else { self.reopen() }
     }
 
-    /// Opens the store anew. The old files stay open, for ever: closing them could drop locks of the new ones.
-    fn reopen(&self, old: Arc<Files>) -> Result<Arc<Files>, StoreError> {
+    /// Opens the store anew. The old files stay open, since a registry holds them: closing them could drop locks of the new ones.
+    fn reopen(&self) -> Result<Arc<Files>, StoreError> {
         let new = registry::open(&self.place, &self.settings).map_err(|error| match error {
             Error::Store(error) => error,
             other => StoreError::io("open", self.place_name(), std::io::Error::other(other)),
         })?;
-        std::mem::forget(old);
-        let replaced = std::mem::replace(&mut *self.files.write(), new.clone());
-        std::mem::forget(replaced);
+        *self.files.write() = new.clone();
         Ok(new)
     }
 
@@ -292,7 +290,7 @@ impl KeyValue for Lmdb {
     fn refresh(&self) -> Result<(), StoreError> {
         let files = self.files()?;
         if !files.is_current() {
-            self.reopen(files)?;
+            self.reopen()?;
         }
         Ok(())
     }

@@ -1,50 +1,31 @@
 //! The guarantees between processes: real ones, killed for real.
 //!
-//! Each test starts this program again in the role of a worker (see [`roles`]) and talks with it by lines. Tests that mount
+//! Each test starts this program again in the role of a worker (see [`workers`]) and talks with it by lines. Tests that mount
 //! file systems or make pid namespaces need root, and say so when they cannot run.
 #![allow(missing_docs)]
 
 mod common;
+#[path = "common/workers.rs"]
+mod workers;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{dsn_in, shared_memory, texts};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Failed;
 use mcp_state::{
-    Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, Interest, LateReason, NewSession, OwnerKind, Session,
-    WaitedFor,
+    Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, LateReason, NewSession, OwnerKind, Session,
 };
 use tempfile::TempDir;
-
-const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create"}"#;
+use workers::{REQUEST, Worker, roles};
 
 type Result<T = ()> = std::result::Result<T, Failed>;
 
-/// This program where every user can run it: it may be where only root can read. Made before there are threads, since a file
-/// cannot be run while a child that another thread has just forked has it open for writing.
-static COPY: OnceLock<TempDir> = OnceLock::new();
-
-fn copy_program() -> TempDir {
-    let readable = std::fs::Permissions::from_mode(0o755);
-    let copy = tempfile::Builder::new().permissions(readable).tempdir().expect("a directory");
-    std::fs::copy(std::env::current_exe().expect("this program"), copy.path().join("worker")).expect("a copy");
-    copy
-}
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).is_some_and(|first| first == "--role") {
-        roles::play(&arguments[2..]);
-        return ExitCode::SUCCESS;
-    }
-    COPY.get_or_init(copy_program);
-    type Test = fn() -> Result;
-    let tests: Vec<(&str, Test)> = vec![
+    workers::main(&[
         ("g9_an_answer_in_one_process_wakes_the_waiter_in_another", g9_an_answer_wakes),
         ("g9_destroy_wakes_every_owner_of_the_session", g9_destroy_wakes),
         ("g9_a_writer_killed_between_commit_and_wake_delays_by_a_slice_at_most", g9_killed_before_wake),
@@ -77,12 +58,7 @@ fn main() -> ExitCode {
         ("two_stores_of_one_name_for_two_users_are_two_stores", two_users),
         ("a_stranger_can_neither_open_nor_squat_a_store", stranger),
         ("a_group_shares_a_store_and_nobody_else_does", shared_by_group),
-    ];
-    let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
-    let exit_code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
-    // Nothing in a static is dropped.
-    let _ = std::fs::remove_dir_all(COPY.get_or_init(copy_program).path());
-    exit_code
+    ])
 }
 
 // --- G9: no lost wake-up ---
@@ -771,83 +747,6 @@ impl Damaged {
     }
 }
 
-/// A worker process; it is killed when the test is done with it.
-struct Worker {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-    _input: ChildStdin,
-}
-
-impl Worker {
-    fn start(role: &[&str]) -> Self {
-        Self::start_with(role, &[])
-    }
-
-    fn start_with(role: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.arg("--role").args(role).envs(environment.iter().copied());
-        Self::spawn(command)
-    }
-
-    fn in_namespace(role: &[&str]) -> Self {
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command.arg(std::env::current_exe().expect("this program")).arg("--role").args(role);
-        Self::spawn(command)
-    }
-
-    fn as_user(role: &[&str], user: u32, group: u32) -> Self {
-        use std::os::unix::process::CommandExt;
-        let mut command = Command::new(COPY.get().expect("main() has made a copy").path().join("worker"));
-        command.arg("--role").args(role).uid(user).gid(group).current_dir("/");
-        Self::spawn(command)
-    }
-
-    fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker starts");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let input = child.stdin.take().expect("piped");
-        Self { child, output, _input: input }
-    }
-
-    /// The rest of the worker's next line, which begins with `word`.
-    fn line(&mut self, word: &str) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        let line = line.trim_end();
-        match line.strip_prefix(word) {
-            Some(rest) => rest.trim_start().to_owned(),
-            None => panic!("expected {word:?}, the worker said {line:?}"),
-        }
-    }
-
-    fn and_then_line(mut self, word: &str) -> String {
-        self.line(word)
-    }
-
-    /// What the worker said went wrong, if it did; to be asked when it has ended.
-    fn complaint(&mut self) -> Option<String> {
-        let lines = self.output.by_ref().lines().map_while(std::result::Result::ok);
-        lines.into_iter().find(|line| line.starts_with("wrong"))
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("the worker can be killed");
-        self.child.wait().expect("the worker ends");
-    }
-
-    fn finish(mut self) -> ExitStatus {
-        self.child.wait().expect("the worker ends")
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A mounted file system, unmounted at the end.
 struct Mount(TempDir);
 
@@ -900,175 +799,4 @@ fn fill(path: &Path) -> Result {
         while file.write_all(&vec![0; size]).is_ok() {}
     }
     Ok(())
-}
-
-/// What a worker process does.
-mod roles {
-    use super::*;
-    use mcp_state::OwnerToken;
-
-    pub(super) fn play(role: &[String]) {
-        let role: Vec<&str> = role.iter().map(String::as_str).collect();
-        match role[..] {
-            ["ask", dsn, id, timeout] => ask(&find(dsn, id), timeout.parse().expect("a number")),
-            ["answer", dsn, id, request] => {
-                find(dsn, id).deliver_response(request.parse().expect("an id"), "\"yes\"").expect("delivered");
-            }
-            ["round", dsn, id] => {
-                let session = find(dsn, id);
-                let owner = session.attach(OwnerKind::Stream, None).expect("attached");
-                round(&session, &owner).expect("a round");
-                session.detach(&owner).expect("detached");
-            }
-            ["rounds", dsn, id] => rounds(&find(dsn, id)),
-            ["update", dsn, id, number] => update(&find(dsn, id), number),
-            ["hold", dsn, id] => {
-                let session = find(dsn, id);
-                let owner = session.attach(OwnerKind::Reply, None).expect("attached");
-                session.begin_request(&owner, &1.into(), DuplicatePolicy::Isolate).expect("begun");
-                say("holding", "");
-                let _ = std::io::stdin().read(&mut [0]);
-            }
-            ["leave", dsn, id] => {
-                let engine = Engine::open(dsn).expect("the store opens");
-                let new = NewSession { id: Some(id.into()), ..NewSession::default() };
-                let session = engine.create_session(new).expect("created").expect("the id is free");
-                let owner = session.attach(OwnerKind::Stream, None).expect("attached");
-                session.send_request(&owner, REQUEST, "", 60_000).expect("sent");
-                session.attributes().set("big", &format!("\"{}\"", "x".repeat(30_000))).expect("set");
-                assert!(engine.consume_once("hour", 3_600_000).expect("used"));
-                assert!(engine.consume_once("day", 86_400_000).expect("used"));
-                engine.publish("topic", "1").expect("published");
-            }
-            ["open", dsn] => match Engine::open(dsn) {
-                Ok(_) => say("open", ""),
-                Err(error) => say("refused", &format!("{:?}", error.kind())),
-            },
-            ["count", dsn] => {
-                let engine = Engine::open(dsn).expect("the store opens");
-                assert_eq!(engine.contradictions().expect("it reads"), Vec::<String>::new());
-                say("sessions", &engine.stats().expect("stats").sessions.to_string());
-            }
-            ["look", dsn, id] => {
-                match Engine::open(dsn).expect("the store opens").open_session(id, None).expect("it reads") {
-                    None => say("found", "gone"),
-                    Some(session) => {
-                        let stats = session.stats().expect("stats");
-                        say("found", &format!("owners={} pending={}", stats.owners, stats.pending));
-                    }
-                }
-            }
-            ["reset", dsn] => Engine::reset(dsn).expect("reset"),
-            ["leak", dsn] => {
-                let descriptors = || std::fs::read_dir("/proc/self/fd").expect("descriptors").count();
-                let before = descriptors();
-                for _ in 0..5 {
-                    assert!(Engine::open(dsn).is_err());
-                }
-                say("descriptors", &(descriptors() - before).to_string());
-            }
-            ["twice", one, two] => {
-                let engines = [one, two].map(|dsn| Engine::open(dsn).expect("the store opens"));
-                let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
-                say("environments", &maps.lines().filter(|line| line.ends_with("data.mdb")).count().to_string());
-                drop(engines);
-            }
-            ["fork", dsn, id] => fork(&find(dsn, id)),
-            _ => panic!("no such role: {role:?}"),
-        }
-    }
-
-    fn find(dsn: &str, id: &str) -> Session {
-        Engine::open(dsn)
-            .expect("the store opens")
-            .open_session(id, None)
-            .expect("it reads")
-            .expect("the session is there")
-    }
-
-    fn say(word: &str, rest: &str) {
-        println!("{word} {rest}");
-        std::io::stdout().flush().expect("somebody listens");
-    }
-
-    fn ask(session: &Session, timeout_ms: u64) {
-        let owner = session.attach(OwnerKind::Stream, None).expect("attached");
-        let id = session.send_request(&owner, REQUEST, "", timeout_ms).expect("sent");
-        say("id", &id.to_string());
-        let waited = session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_secs(30));
-        match waited.map(|waited| waited.outcome) {
-            Ok(WaitedFor::Ready) => match session.claim(&owner, id).expect("claimed") {
-                Claim::Answered(payload) => say("answer", &payload),
-                other => say("wrong", &format!("{other:?}")),
-            },
-            Ok(WaitedFor::Destroyed) => say("destroyed", ""),
-            other => say("wrong", &format!("{other:?}")),
-        }
-    }
-
-    /// One round: ask, take, answer, claim, and an attribute. Anything but the right value is an error.
-    pub(super) fn round(session: &Session, owner: &OwnerToken) -> std::result::Result<(), String> {
-        let words = |error: Error| error.to_string();
-        let id = session.send_request(owner, REQUEST, "", 60_000).map_err(words)?;
-        let taken = texts(session.take_outgoing(owner, 10).map_err(words)?);
-        let answer = format!("\"answer to {id}\"");
-        session.deliver_response(id, &answer).map_err(words)?;
-        let claimed = session.claim(owner, id).map_err(words)?;
-        session.attributes().set("last", &id.to_string()).map_err(words)?;
-        match (taken.as_slice(), claimed) {
-            ([message], Claim::Answered(payload)) if message.contains(&id.to_string()) && payload == answer => Ok(()),
-            other => Err(format!("round {id}: {other:?}")),
-        }
-    }
-
-    fn rounds(session: &Session) {
-        say("started", "");
-        loop {
-            let owner = session.attach(OwnerKind::Stream, None).expect("attached");
-            for _ in 0..5 {
-                if let Err(error) = round(session, &owner) {
-                    say("wrong", &error);
-                    return;
-                }
-            }
-            session.detach(&owner).expect("detached");
-        }
-    }
-
-    fn update(session: &Session, number: &str) {
-        for step in 0..100 {
-            session.attributes().set(&format!("own.{number}"), &step.to_string()).expect("set");
-            loop {
-                let current = session.attributes().get("shared").expect("got");
-                let next: u64 = current.as_deref().map_or(0, |json| json.parse().expect("a number")) + 1;
-                let set = session.attributes().compare_and_set("shared", current.as_deref(), Some(&next.to_string()));
-                if set.expect("compared") {
-                    break;
-                }
-            }
-        }
-    }
-
-    fn fork(session: &Session) {
-        session.attributes().set("forked", "\"before\"").expect("set");
-        // SAFETY: this process has one thread, so the child may run any code.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let seen = session.attributes().get("forked").expect("got");
-            assert!(seen.is_some());
-            session.attributes().set("child", "1").expect("set");
-            let owner = session.attach(OwnerKind::Reply, None).expect("attached");
-            round(session, &owner).expect("a round in the child");
-            session.detach(&owner).expect("detached");
-            std::process::exit(0);
-        }
-        let mut status = 0;
-        // SAFETY: the child is this process's own; `status` is writable.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "the child fails");
-        session.attributes().set("forked", "\"parent\"").expect("set");
-        let owner = session.attach(OwnerKind::Reply, None).expect("attached");
-        round(session, &owner).expect("a round in the parent");
-        session.detach(&owner).expect("detached");
-    }
 }

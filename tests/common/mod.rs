@@ -1,6 +1,8 @@
 //! What the engine's tests share.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod redis;
+
 use std::sync::Arc;
 
 use mcp_state::{Engine, ManualClock, Millis, NewSession, OwnerKind, OwnerToken, Session, Settings};

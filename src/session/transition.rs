@@ -14,7 +14,7 @@ use crate::settings::{Limit, Settings};
 /// What an operation knows besides the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The time, read when nobody else can change the session any more.
+    /// The time: read when nobody else can change the session any more, or the same as then.
     pub now: Millis,
     /// Limits and times.
     pub settings: &'a Settings,

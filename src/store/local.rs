@@ -30,11 +30,14 @@ pub(crate) struct LocalStore<K> {
 /// About what a single-use key takes.
 const ONCE_BYTES: u64 = 64;
 
-/// What a transaction of a session came to.
-enum Outcome {
-    Done,
-    /// A reader found that it has something to write.
-    WantsToWrite,
+/// What an operation came to, and what that depended on.
+struct Worked {
+    record: Option<Record>,
+    effects: Effects,
+    /// By how many bytes the session grows, or shrinks.
+    growth: i64,
+    revision: u64,
+    now: Millis,
 }
 
 impl<K: KeyValue> LocalStore<K> {
@@ -46,8 +49,7 @@ impl<K: KeyValue> LocalStore<K> {
         Self { rows, settings, clock }
     }
 
-    /// Runs the operation on what `rows` hold now. Nothing is written yet. The record and its effects, and by how many bytes the
-    /// session grows or shrinks.
+    /// Runs the operation on what `rows` hold now. Nothing is written yet.
     fn run(
         &self,
         rows: &dyn Rows,
@@ -55,7 +57,7 @@ impl<K: KeyValue> LocalStore<K> {
         access: Access,
         census: &Census,
         operation: Operation<'_>,
-    ) -> Step<(Option<Record>, Effects, i64)> {
+    ) -> Step<Worked> {
         let record = get_value(rows, &record_key(session))?.map(|bytes| decode(&bytes)).transpose()?;
         let view = match access {
             Access::Create(principal) => StoreView {
@@ -69,17 +71,30 @@ impl<K: KeyValue> LocalStore<K> {
         };
         let before = footprint(record.as_ref());
         let values = SessionRows { rows, session };
-        let context = Context { now: self.clock.now(), settings: &self.settings, census };
-        let mut transition = Transition::new(record, &values, context);
+        let now = self.clock.now();
+        let mut transition = Transition::new(record, &values, Context { now, settings: &self.settings, census });
         operation(&mut transition, view)?;
         let (record, effects) = transition.finish();
         let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_ref()) };
-        Ok((record, effects, after - before))
+        Ok(Worked { record, effects, growth: after - before, revision: rows.revision(), now })
     }
 
-    fn write(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<Effects> {
+    /// Carries the operation out. What it came to on a snapshot is what it comes to now, since the state machine is pure, if
+    /// nothing was committed since and the time is the same; else it runs again.
+    fn write(
+        &self,
+        session: Digest,
+        access: Access,
+        census: &Census,
+        operation: Operation<'_>,
+        mut on_snapshot: Option<Worked>,
+    ) -> Step<Effects> {
         self.rows.write(|rows| {
-            let (record, effects, growth) = self.run(rows, session, access, census, operation)?;
+            let still_so = |worked: &Worked| worked.revision == rows.revision() && worked.now == self.clock.now();
+            let Worked { record, effects, growth, .. } = match on_snapshot.take().filter(still_so) {
+                Some(worked) => worked,
+                None => self.run(rows, session, access, census, operation)?,
+            };
             if effects.is_empty() {
                 return Ok(Verdict::Abandon(effects));
             }
@@ -147,22 +162,20 @@ impl<K: KeyValue> LocalStore<K> {
 
 impl<K: KeyValue> Store for LocalStore<K> {
     fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+        let mut on_snapshot = None;
         if access == Access::Read {
-            let outcome = self.rows.read(|rows| {
-                let (_, effects, _) = self.run(rows, session, access, census, operation)?;
-                Ok(if effects.is_empty() { Outcome::Done } else { Outcome::WantsToWrite })
-            });
-            match outcome {
-                Ok(Outcome::Done) => return Ok(()),
-                Ok(Outcome::WantsToWrite) => {}
-                Err(refusal) => {
-                    self.count_refusal(&refusal);
-                    return Err(refusal);
-                }
+            let worked = self
+                .rows
+                .read(|rows| self.run(rows, session, access, census, operation))
+                .inspect_err(|refusal| self.count_refusal(refusal))?;
+            if worked.effects.is_empty() {
+                return Ok(());
             }
+            on_snapshot = Some(worked);
         }
-        let effects =
-            self.write(session, access, census, operation).inspect_err(|refusal| self.count_refusal(refusal))?;
+        let effects = self
+            .write(session, access, census, operation, on_snapshot)
+            .inspect_err(|refusal| self.count_refusal(refusal))?;
         fault::point("before-wake");
         self.follow_up(session, &effects);
         Ok(())
@@ -344,5 +357,64 @@ fn counter(count: Count) -> Counter {
         Count::Late(LateReason::AlreadyAnswered) => Counter::LateAlreadyAnswered,
         Count::Late(LateReason::Cancelled) => Counter::LateCancelled,
         Count::Late(LateReason::Abandoned) => Counter::LateAbandoned,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::dsn::Dsn;
+    use crate::ids::{OwnerToken, SessionId};
+    use crate::process::Process;
+    use crate::session::{NewRecord, OwnerKind};
+
+    /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
+    /// there are in the end.
+    fn runs(meanwhile: impl Fn(&dyn Store, Digest, &ManualClock)) -> (u32, usize) {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
+        let dsn = format!("file://{}/store?durability=none", directory.path().display());
+        let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), clock.clone()).unwrap();
+        let session = Digest([1; 16]);
+        let id = SessionId::new("s").unwrap();
+        let new = NewRecord { id, incarnation: 1, first_request: 1, ttl: 1000, principal: None };
+        let census = Census::default();
+        store.transact(session, Access::Create(None), &census, &mut |s, view| s.create(&new, view).map(drop)).unwrap();
+        let mut runs = 0;
+        let attach = &mut |session_seen: &mut Transition<'_>, _| {
+            runs += 1;
+            if runs == 1 {
+                meanwhile(&*store, session, &clock);
+            }
+            attach(seen, 1)
+        };
+        store.transact(session, Access::Read, &census, operation).unwrap();
+        let owners = store.records(None, 1).unwrap()[0].1.owners.len();
+        (runs, owners)
+    }
+
+    fn attach(session: &mut Transition<'_>, token: u8) -> Step<()> {
+        session.attach(OwnerToken([token; 16]), OwnerKind::Reply, 1000, Process::default())
+    }
+
+    #[test]
+    fn what_was_worked_out_on_a_snapshot_is_carried_out_without_running_again() {
+        assert_eq!(runs(|_, _, _| {}), (1, 1));
+    }
+
+    #[test]
+    fn g1_what_was_worked_out_before_another_commit_runs_again() {
+        let other = |store: &dyn Store, session, _: &ManualClock| {
+            let census = Census::default();
+            let mut write = || store.transact(session, Access::Write, &census, &mut |session, _| attach(session, 2));
+            // A thread has one transaction at a time.
+            std::thread::scope(|scope| scope.spawn(&mut write).join().unwrap()).unwrap();
+        };
+        assert_eq!(runs(other), (2, 2));
+    }
+
+    #[test]
+    fn what_was_worked_out_for_another_time_runs_again() {
+        assert_eq!(runs(|_, _, clock| clock.advance(1)), (2, 1));
     }
 }

@@ -17,6 +17,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 struct State {
     map: Map,
     bytes: u64,
+    revision: u64,
 }
 
 impl State {
@@ -59,6 +60,7 @@ impl Transactions for Memory {
                 for (key, change) in transaction.changes {
                     state.apply(key, change);
                 }
+                state.revision += 1;
                 Ok(value)
             }
         }
@@ -134,12 +136,22 @@ impl Rows for Changes<'_> {
     fn used_bytes(&self) -> Result<u64, StoreError> {
         Ok(self.before.bytes)
     }
+
+    fn revision(&self) -> u64 {
+        self.before.revision
+    }
 }
 
 impl RowsMut for Changes<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.changes.insert(key.to_vec(), Some(value.to_vec()));
         Ok(())
+    }
+
+    fn replace(&mut self, key: &[u8], value: &[u8]) -> Result<Option<usize>, StoreError> {
+        let length = self.get(key)?.map(<[u8]>::len);
+        self.put(key, value)?;
+        Ok(length)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError> {

@@ -29,7 +29,8 @@ use memory::Memory;
 /// How an operation wants to see the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It seldom changes anything: it is tried without keeping writers out, and again as a writer if it did.
+    /// It may change nothing, or must first find something out: it is worked out without keeping writers out, and carried out as
+    /// a writer if it does.
     Read,
     /// It changes something.
     Write,

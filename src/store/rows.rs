@@ -38,12 +38,16 @@ pub(crate) trait Rows {
     fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError>;
     /// Bytes in use.
     fn used_bytes(&self) -> Result<u64, StoreError>;
+    /// The number of the last commit that the transaction sees: two that see the same number see the same rows.
+    fn revision(&self) -> u64;
 }
 
 /// Rows that the transaction may change.
 pub(crate) trait RowsMut: Rows {
     /// Writes a row.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
+    /// Writes a row over the one that is there, if there is one: the length of that one's value.
+    fn replace(&mut self, key: &[u8], value: &[u8]) -> Result<Option<usize>, StoreError>;
     /// Deletes a row. The length of its value, if there was one.
     fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError>;
 }
@@ -220,20 +224,22 @@ pub(super) fn get_value<'r>(rows: &'r (impl Rows + ?Sized), key: &[u8]) -> Resul
 
 /// Writes a value of any size over whatever is there.
 pub(super) fn put_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    let mut before = None;
+    for (number, chunk) in chunks(value) {
+        before = rows.replace(&chunk_key(key, number), chunk)?;
+    }
     // A longer value that was here before leaves chunks behind the new last one.
-    let last = value.len() / CHUNK;
-    let had_more = rows.get(&chunk_key(key, last))?.is_some_and(|chunk| chunk.len() == CHUNK);
-    put_new_value(rows, key, value)?;
-    if had_more { delete_from(rows, key, last + 1) } else { Ok(()) }
+    if before.is_some_and(|length| length == CHUNK) { delete_from(rows, key, value.len() / CHUNK + 1) } else { Ok(()) }
 }
 
 /// Writes a value of any size where there is none.
 pub(super) fn put_new_value(rows: &mut (impl RowsMut + ?Sized), key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-    for number in 0..=value.len() / CHUNK {
-        let chunk = &value[number * CHUNK..value.len().min((number + 1) * CHUNK)];
-        rows.put(&chunk_key(key, number), chunk)?;
-    }
-    Ok(())
+    chunks(value).try_for_each(|(number, chunk)| rows.put(&chunk_key(key, number), chunk))
+}
+
+/// The rows a value is cut into, with their numbers; the last is shorter than a chunk, perhaps empty.
+fn chunks(value: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    (0..=value.len() / CHUNK).map(|number| (number, &value[number * CHUNK..value.len().min((number + 1) * CHUNK)]))
 }
 
 /// Deletes a value of any size.

@@ -4,6 +4,7 @@
 //! drop this process's locks on the lock file); no transaction outlives the call that began it; a thread has at most one
 //! transaction. All rows are in the unnamed database.
 
+use std::cell::OnceCell;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -149,9 +150,14 @@ impl Reader {
 }
 
 /// A transaction: of a reader, or of the one writer.
+///
+/// One cursor serves its rows: rows of one session stand together, and a cursor that stands beside a row finds it without a
+/// search from the root.
 pub(super) struct Transaction<'e> {
     environment: &'e Environment,
     txn: *mut ffi::MDB_txn,
+    writes: bool,
+    cursor: OnceCell<Cursor>,
 }
 
 impl<'e> Transaction<'e> {
@@ -164,16 +170,44 @@ impl<'e> Transaction<'e> {
             result = begin();
         }
         check("begin a transaction", &environment.path, result)?;
-        Ok(Self { environment, txn })
+        Ok(Self { environment, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor: OnceCell::new() })
     }
 
     /// Makes the changes last, all at once.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         crate::fault::point("before-commit");
+        self.cursor.take();
         let txn = std::mem::replace(&mut self.txn, ptr::null_mut());
         // SAFETY: the transaction is live and is not used again, whatever the outcome.
         let result = unsafe { ffi::mdb_txn_commit(txn) };
         check("commit", &self.environment.path, result)
+    }
+
+    fn cursor(&self) -> Result<*mut ffi::MDB_cursor, StoreError> {
+        if let Some(cursor) = self.cursor.get() {
+            return Ok(cursor.0);
+        }
+        let cursor = Cursor::open(self)?;
+        Ok(self.cursor.get_or_init(|| cursor).0)
+    }
+
+    /// Puts the cursor on a row: its value, if it is there.
+    fn find(&self, key: &[u8]) -> Result<Option<ffi::MDB_val>, StoreError> {
+        let cursor = self.cursor()?;
+        let (mut key, mut value) = (value_of(key), NOTHING);
+        // SAFETY: the cursor and its transaction are live; LMDB does not write through the key.
+        match unsafe { ffi::mdb_cursor_get(cursor, &raw mut key, &raw mut value, ffi::MDB_SET) } {
+            ffi::MDB_NOTFOUND => Ok(None),
+            result => self.check("read", result).map(|()| Some(value)),
+        }
+    }
+
+    fn put_at_cursor(&self, key: &[u8], value: &[u8], flags: c_uint) -> Result<(), StoreError> {
+        let cursor = self.cursor()?;
+        let (mut key, mut value) = (value_of(key), value_of(value));
+        // SAFETY: the cursor and its transaction are live; LMDB reads key and value and does not keep them.
+        let result = unsafe { ffi::mdb_cursor_put(cursor, &raw mut key, &raw mut value, flags) };
+        self.check("write", result)
     }
 
     fn check(&self, action: &'static str, result: c_int) -> Result<(), StoreError> {
@@ -183,6 +217,7 @@ impl<'e> Transaction<'e> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
+        self.cursor.take();
         if !self.txn.is_null() {
             // SAFETY: the transaction is live and is not used again.
             unsafe { ffi::mdb_txn_abort(self.txn) };
@@ -211,16 +246,8 @@ unsafe fn bytes_of<'t>(value: &ffi::MDB_val) -> &'t [u8] {
 
 impl Rows for Transaction<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, StoreError> {
-        let (mut key, mut value) = (value_of(key), NOTHING);
-        // SAFETY: the transaction is live; LMDB does not write through the key.
-        match unsafe { ffi::mdb_get(self.txn, self.environment.dbi, &raw mut key, &raw mut value) } {
-            ffi::MDB_NOTFOUND => Ok(None),
-            result => {
-                self.check("read", result)?;
-                // SAFETY: the bytes are borrowed with self; writing needs `&mut self`.
-                Ok(Some(unsafe { bytes_of(&value) }))
-            }
-        }
+        // SAFETY: the bytes are borrowed with self; writing needs `&mut self`.
+        Ok(self.find(key)?.map(|value| unsafe { bytes_of(&value) }))
     }
 
     fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
@@ -244,30 +271,31 @@ impl Rows for Transaction<'_> {
     fn used_bytes(&self) -> Result<u64, StoreError> {
         self.environment.used_bytes(self)
     }
+
+    fn revision(&self) -> u64 {
+        // SAFETY: the transaction is live.
+        let number = unsafe { ffi::mdb_txn_id(self.txn) } as u64;
+        // A writer has the number that its commit will have.
+        number - u64::from(self.writes)
+    }
 }
 
 impl RowsMut for Transaction<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let (mut key, mut value) = (value_of(key), value_of(value));
-        // SAFETY: the transaction is live; LMDB reads key and value and does not keep them.
-        let result = unsafe { ffi::mdb_put(self.txn, self.environment.dbi, &raw mut key, &raw mut value, 0) };
-        self.check("write", result)
+        self.put_at_cursor(key, value, 0)
+    }
+
+    fn replace(&mut self, key: &[u8], value: &[u8]) -> Result<Option<usize>, StoreError> {
+        let before = self.find(key)?.map(|before| before.mv_size);
+        self.put_at_cursor(key, value, if before.is_some() { ffi::MDB_CURRENT } else { 0 })?;
+        Ok(before)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError> {
-        let cursor = Cursor::open(self)?;
-        let (mut key, mut value) = (value_of(key), NOTHING);
-        // SAFETY: the cursor and its transaction are live; LMDB reads only the key.
-        let found = unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut value, ffi::MDB_SET_KEY) };
-        match found {
-            ffi::MDB_NOTFOUND => Ok(None),
-            result => {
-                self.check("find", result)?;
-                // SAFETY: the cursor stands on the row found.
-                self.check("delete", unsafe { ffi::mdb_cursor_del(cursor.0, 0) })?;
-                Ok(Some(value.mv_size))
-            }
-        }
+        let Some(before) = self.find(key)? else { return Ok(None) };
+        // SAFETY: the cursor and its transaction are live, and the cursor stands on the row.
+        self.check("delete", unsafe { ffi::mdb_cursor_del(self.cursor()?, 0) })?;
+        Ok(Some(before.mv_size))
     }
 }
 

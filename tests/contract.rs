@@ -126,6 +126,34 @@ contract! {
         assert_eq!(session.claim(&stream, ids[0]).unwrap(), Claim::Waiting(4000));
     }
 
+    g2_claim_any_puts_a_deadline_where_it_passed(store) {
+        let (session, stream) = store.session_and_stream();
+        let ids = [300, 200, 1000].map(|ms| session.send_request(&stream, REQUEST, "", ms).unwrap());
+        store.advance(400);
+        session.deliver_response(ids[2], "1").unwrap();
+        let ended: Vec<_> = std::iter::from_fn(|| session.claim_any(&stream).unwrap()).map(|resolved| resolved.id).collect();
+        assert_eq!(ended, [ids[1], ids[0], ids[2]]);
+    }
+
+    g2_a_deadline_that_passed_is_a_timeout_also_when_the_owner_ends(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.send_request(&stream, REQUEST, "", 10).unwrap();
+        store.advance(10);
+        assert_eq!(session.detach(&stream).unwrap().unwrap().abandoned_pending, 0);
+        assert_eq!(session.deliver_response(id, "1").unwrap(), Delivery::Late(LateReason::TimedOut));
+    }
+
+    g4_of_an_id_that_was_used_twice_the_last_end_counts(store) {
+        let (session, stream) = store.session_and_stream();
+        let id = session.next_request_id().unwrap();
+        session.register_pending(&stream, id, 0, "").unwrap();
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::TimedOut);
+        session.register_pending(&stream, id, 1000, "").unwrap();
+        session.deliver_response(id, "1").unwrap();
+        session.claim(&stream, id).unwrap();
+        assert_eq!(session.deliver_response(id, "2").unwrap(), Delivery::Late(LateReason::Finished));
+    }
+
     g3_only_its_owner_claims_and_sees_a_timeout(store) {
         let (session, stream) = store.session_and_stream();
         let other = session.attach(OwnerKind::Stream, None).unwrap();

@@ -180,6 +180,7 @@ impl Transition<'_> {
     }
 
     fn release(&mut self, index: usize) -> Step<Detached> {
+        self.note_passed_deadlines(index);
         let owner = self.housekeeping_mut().owners.remove(index);
         let record = self.housekeeping_mut();
         let mut returned = Vec::new();

@@ -202,8 +202,9 @@ impl Transition<'_> {
     fn answer(&mut self, at: usize, payload: &str) -> Step<Option<LateReason>> {
         let Pending { id, owner, deadline, .. } = self.record().pending[at];
         let index = self.owner_by_number(owner);
+        // What ended before this answer came is claimed before it.
+        self.note_passed_deadlines(index);
         if deadline <= self.now() {
-            self.note_passed_deadlines(index);
             return Ok(Some(LateReason::TimedOut));
         }
         if self.liveness(&self.record().owners[index].process)? == Liveness::Dead {
@@ -322,18 +323,23 @@ impl Transition<'_> {
         if answered { Ok(Some(self.response(id)?)) } else { Ok(None) }
     }
 
-    /// Deadlines that have passed become events of their owner.
+    /// Deadlines that have passed become events of their owner, in the order they passed in.
     pub(super) fn note_passed_deadlines(&mut self, index: usize) {
-        let now = self.now();
-        let owner = self.record().owners[index].number;
-        for at in 0..self.record().pending.len() {
-            let pending = &self.record().pending[at];
-            if pending.owner == owner && pending.state == PendingState::Waiting && pending.deadline <= now {
-                let event = self.event(index);
-                let record = self.record_mut();
-                record.owners[index].resolved_at = event;
-                record.pending[at].state = PendingState::TimedOut { event };
-            }
+        let (now, record) = (self.now(), self.record());
+        let owner = record.owners[index].number;
+        let mut passed: Vec<(Millis, usize)> = record
+            .pending
+            .iter()
+            .enumerate()
+            .filter(|(_, pending)| pending.owner == owner && pending.state == PendingState::Waiting)
+            .filter_map(|(at, pending)| (pending.deadline <= now).then_some((pending.deadline, at)))
+            .collect();
+        passed.sort_unstable();
+        for (_, at) in passed {
+            let event = self.event(index);
+            let record = self.housekeeping_mut();
+            record.owners[index].resolved_at = event;
+            record.pending[at].state = PendingState::TimedOut { event };
         }
     }
 
@@ -355,7 +361,7 @@ impl Transition<'_> {
         let record = self.record_mut();
         record.pending.remove(at);
         // Ids the session gave out itself are known to be finished when nothing else is remembered of them.
-        if ended != LateReason::Finished || !record.gave_out(id) {
+        if ended != LateReason::Finished || record.how_it_ended(id) != LateReason::Finished {
             record.remember(id, ended);
         }
         Ok(claim)

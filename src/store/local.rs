@@ -381,7 +381,7 @@ mod tests {
         let census = Census::default();
         store.transact(session, Access::Create(None), &census, &mut |s, view| s.create(&new, view).map(drop)).unwrap();
         let mut runs = 0;
-        let attach = &mut |session_seen: &mut Transition<'_>, _| {
+        let operation = &mut |seen: &mut Transition<'_>, _| {
             runs += 1;
             if runs == 1 {
                 meanwhile(&*store, session, &clock);
@@ -406,9 +406,9 @@ mod tests {
     fn g1_what_was_worked_out_before_another_commit_runs_again() {
         let other = |store: &dyn Store, session, _: &ManualClock| {
             let census = Census::default();
-            let mut write = || store.transact(session, Access::Write, &census, &mut |session, _| attach(session, 2));
+            let write = || store.transact(session, Access::Write, &census, &mut |session, _| attach(session, 2));
             // A thread has one transaction at a time.
-            std::thread::scope(|scope| scope.spawn(&mut write).join().unwrap()).unwrap();
+            std::thread::scope(|scope| scope.spawn(write).join().unwrap()).unwrap();
         };
         assert_eq!(runs(other), (2, 2));
     }

@@ -59,10 +59,11 @@ deb: ## Debian packages for the PHP at hand, in build/dist
 	@scripts/build-cli
 	@scripts/deb
 
-bench: ## what a call costs: through the extension, and through FFI
-	$(setup) build
+bench: ## mcp-state and its peers on the same work, side by side (QUICK=1, ONLY=round,wake, DSN=…)
+	$(setup) bench
 	@scripts/build
-	@$(env) "$$PHP" benches/backends.php
+	@scripts/cargo build --quiet --release --package mcp-state-bench
+	@$(env) "$$PYTHON" benches/run $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(DSN),--dsn '$(DSN)') $(ARGS)
 
 clean: ## removes everything that was built or fetched
 	rm -rf build target

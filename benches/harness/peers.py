@@ -1,0 +1,171 @@
+"""Who is measured, and the processes that do it.
+
+A worker is a program that says `ready`, and then answers each line `run …` with one line of JSON. Each has a directory of its
+own, in shared memory where there is some, and if it needs one a Redis of its own on a Unix socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+NATIVE = ROOT / "target" / f"php-{os.environ.get('PHP_ABI')}" / "release" / "mcp-state-bench"
+PHP = os.environ.get("PHP", "php")
+REDIS = os.environ.get("REDIS_SERVER") or "redis-server"
+DEADLINE = 30.0  # seconds for anything to start
+
+# Limits that the cases would meet.
+OPTIONS = "max_sessions=1000000&max_store_bytes=4G&max_attribute_bytes=8M"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What keeps the sessions. `place` says what it needs: a `dsn`, a `directory`, or a `redis`."""
+
+    name: str
+    place: str = "directory"
+    native: bool = False
+    ini: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """Why it cannot be measured on this machine; None when it can."""
+        if self.place == "redis" and not shutil.which(REDIS):
+            return "redis-server is not installed"
+        if self.native:
+            return None if NATIVE.exists() else f"{NATIVE.name} is not built"
+        done = subprocess.run([*self.php(), ROOT / "benches/php/worker.php", "check", self.name], capture_output=True, text=True)
+        if done.returncode != 0:
+            return (done.stderr or done.stdout).strip().splitlines()[-1]
+        return done.stdout.strip() or None
+
+    def php(self) -> list[str]:
+        settings = ["opcache.enable_cli=1", "apc.enable_cli=1", "apc.shm_size=512M", "memory_limit=-1", *self.ini]
+        return [PHP, *(word for setting in settings for word in ("-d", setting))]
+
+    def command(self, program: str, *arguments: object) -> list[str]:
+        """The command line of this peer's worker; `program` is round or wake."""
+        words = [program, self.name, *map(str, arguments)]
+        if self.native:
+            return [str(NATIVE), *words]
+        return [*self.php(), str(ROOT / "benches/php/worker.php"), *words]
+
+
+EXTENSION = (f"extension={BUILD / 'mcp_state.so'}",)
+PEERS = {
+    peer.name: peer
+    for peer in [
+        Peer("ours-extension", "dsn", ini=EXTENSION),
+        Peer("ours-ffi", "dsn", ini=("ffi.enable=1",)),
+        Peer("ours-engine", "dsn", native=True),
+        Peer("file-blob"),
+        Peer("file-blob-flock"),
+        Peer("apcu-blob"),
+        Peer("apcu-blob-flock"),
+        Peer("redis-blob", "redis"),
+        Peer("redis-blob-flock", "redis"),
+        Peer("sysv-shm"),
+        Peer("sqlite"),
+        Peer("redis-lua", "redis"),
+        Peer("bare-lmdb", native=True),
+        Peer("bare-copy", native=True),
+    ]
+}
+
+
+@contextlib.contextmanager
+def directory() -> Iterator[Path]:
+    """A directory that is gone afterwards. Where the sessions are kept is memory for every peer, if the machine allows."""
+    memory = Path("/dev/shm")
+    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="mcp-state-bench-", dir=parent))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def redis(place: Path) -> Iterator[Path]:
+    """A Redis that keeps nothing on disk; its socket."""
+    socket = place / "redis.sock"
+    command = [REDIS, "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", str(place)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + DEADLINE
+        while not socket.exists():
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("redis-server did not start")
+            time.sleep(0.005)
+        yield socket
+    finally:
+        server.kill()
+        server.wait()
+
+
+@contextlib.contextmanager
+def place(peer: Peer, dsn: str | None) -> Iterator[str]:
+    """Where the peer keeps its sessions, new and empty. `dsn` replaces ours, `{directory}` in it standing for one."""
+    with directory() as path:
+        if peer.place == "redis":
+            with redis(path) as socket:
+                yield str(socket)
+        elif peer.place == "dsn":
+            yield (dsn or f"file://{{directory}}/store?durability=none&{OPTIONS}").replace("{directory}", str(path))
+        else:
+            yield str(path)
+
+
+@dataclass
+class Worker:
+    """A running worker."""
+
+    command: list[str]
+    process: subprocess.Popen[str] = field(init=False)
+
+    def __enter__(self) -> Worker:
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # At the end of its input it ends, and so do its children.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def line(self) -> str:
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"a worker ended early: {' '.join(self.command)}")
+        return line
+
+    def run(self, *words: object) -> list[dict]:
+        """Sends one line and returns what the worker's processes report."""
+        print("run", *words, file=self.process.stdin, flush=True)
+        return json.loads(self.line())
+
+
+@contextlib.contextmanager
+def workers(names: list[str], dsn: str | None, program: str, *arguments: object) -> Iterator[dict[str, Worker]]:
+    """A worker for each peer, all of them made ready."""
+    with contextlib.ExitStack() as stack:
+        started = {}
+        for name in names:
+            where = stack.enter_context(place(PEERS[name], dsn))
+            started[name] = stack.enter_context(Worker(PEERS[name].command(program, where, *arguments)))
+            if (line := started[name].line()) != "ready":
+                raise RuntimeError(f"{name} said {line!r}")
+        yield started

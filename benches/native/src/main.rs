@@ -1,0 +1,36 @@
+//! What `make bench` measures without PHP: the engine by itself, and the floors below it.
+//!
+//! ```text
+//! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+//! ```
+//!
+//! PLACE is a DSN for ours and a directory for the others. `round` speaks the protocol of benches/php/worker.php.
+
+mod lmdb;
+mod peers;
+mod round;
+mod samples;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// What anything here may fail with: it ends the program.
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["round", peer, place, processes, spread, sessions, content, message] => {
+            round::serve(peer, place, processes, spread, &[sessions, content, message])
+        }
+        _ => Err("the first lines of benches/native/src/main.rs say how this is called".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mcp-state-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

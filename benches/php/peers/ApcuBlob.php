@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Bench\Peers;
+
+/**
+ * The document in APCu.
+ */
+class ApcuBlob extends Blob
+{
+    public static function missing(): ?string
+    {
+        return function_exists('apcu_enabled') && apcu_enabled() ? null : 'this PHP has no APCu';
+    }
+
+    protected function read(string $id): string|false
+    {
+        return apcu_fetch("session:$id");
+    }
+
+    protected function write(string $id, string $document): void
+    {
+        if (!apcu_store("session:$id", $document, 3600)) {
+            throw new \RuntimeException('APCu is full: more apc.shm_size is needed');
+        }
+    }
+}

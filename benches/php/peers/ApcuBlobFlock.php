@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Bench\Peers;
+
+/**
+ * The same under a lock.
+ */
+final class ApcuBlobFlock extends ApcuBlob
+{
+    use Flock;
+}

@@ -1,0 +1,74 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Bench\Peers;
+
+use McpState\Bench\Content;
+use McpState\Bench\LeavesBehind;
+
+/**
+ * The document in System V shared memory: a segment for each session, guarded by a semaphore. Only sessions that are
+ * worked at are made.
+ */
+final class SysvShm extends Blob implements LeavesBehind
+{
+    private const VARIABLE = 1;
+    private const BYTES = 4 << 20;
+
+    private ?\SysvSharedMemory $segment = null;
+    private ?\SysvSemaphore $semaphore = null;
+
+    public static function missing(): ?string
+    {
+        return function_exists('shm_attach') && function_exists('sem_get') ? null : 'this PHP has no sysvshm or no sysvsem';
+    }
+
+    public function populate(int $sessions, int $measured, int $content): void
+    {
+        parent::populate($measured, $measured, $content);
+    }
+
+    public function remove(int $measured): void
+    {
+        for ($number = 0; $number < $measured; ++$number) {
+            $key = $this->key(Content::id($number));
+            shm_remove(shm_attach($key, self::BYTES));
+            sem_remove(sem_get($key));
+        }
+    }
+
+    protected function read(string $id): string|false
+    {
+        $this->segment ??= shm_attach($this->key($id), self::BYTES);
+
+        return shm_has_var($this->segment, self::VARIABLE) ? shm_get_var($this->segment, self::VARIABLE) : false;
+    }
+
+    protected function write(string $id, string $document): void
+    {
+        // Populating writes to many segments, working to one.
+        $segment = $this->segment ?? shm_attach($this->key($id), self::BYTES);
+        if (!shm_put_var($segment, self::VARIABLE, $document)) {
+            throw new \RuntimeException('the segment is full');
+        }
+    }
+
+    protected function guarded(\Closure $step): mixed
+    {
+        $this->semaphore ??= sem_get($this->key($this->id), auto_release: true);
+        sem_acquire($this->semaphore);
+        try {
+            return $step();
+        } finally {
+            sem_release($this->semaphore);
+        }
+    }
+
+    private function key(string $id): int
+    {
+        touch("$this->place/$id");
+
+        return ftok("$this->place/$id", 'b');
+    }
+}

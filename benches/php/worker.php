@@ -1,0 +1,181 @@
+<?php
+
+/**
+ * One peer at work in as many processes as wanted, driven by benches/run:
+ *
+ *     php worker.php check PEER                                      why it cannot run here; nothing when it can
+ *     php worker.php round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+ *
+ * `round` makes the sessions, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
+ * how many rounds it made, in how many nanoseconds, how many came out wrong, and of each step [count, median, 99 %] in
+ * nanoseconds. With `one`, all processes work at the same session, each as an owner of its own.
+ *
+ * The parent opens nothing itself: each process opens the peer after the fork, as workers of a server do. (APCu's memory
+ * is the parent's, and shared by the fork.)
+ */
+
+declare(strict_types=1);
+
+namespace McpState\Bench;
+
+spl_autoload_register(static function (string $class): void {
+    $file = __DIR__ . '/' . strtr(substr($class, strlen(__NAMESPACE__) + 1), ['\\' => '/', 'Peers' => 'peers']) . '.php';
+    if (str_starts_with($class, __NAMESPACE__ . '\\') && is_file($file)) {
+        require $file;
+    }
+});
+require __DIR__ . '/../../php/autoload.php';
+
+const PEERS = [
+    'ours-extension' => Peers\Ours::class,
+    'ours-ffi' => Peers\Ours::class,
+    'ours-redis' => Peers\Ours::class,
+    'file-blob' => Peers\FileBlob::class,
+    'file-blob-flock' => Peers\FileBlobFlock::class,
+    'apcu-blob' => Peers\ApcuBlob::class,
+    'apcu-blob-flock' => Peers\ApcuBlobFlock::class,
+    'redis-blob' => Peers\RedisBlob::class,
+    'redis-blob-flock' => Peers\RedisBlobFlock::class,
+    'sysv-shm' => Peers\SysvShm::class,
+    'sqlite' => Peers\Sqlite::class,
+    'redis-lua' => Peers\RedisLua::class,
+];
+const STEPS = ['send', 'take', 'deliver', 'claim'];
+
+/** Sorted samples as [count, median, 99 %]. */
+function summary(array $samples): array
+{
+    sort($samples);
+    $last = count($samples) - 1;
+    $at = static fn (int $percent): int => $samples[min($last, intdiv(($last + 1) * $percent, 100))] ?? 0;
+
+    return [count($samples), $at(50), $at(99)];
+}
+
+/** A JSON text of so many bytes. */
+function padded(string $before, string $after, int $bytes): string
+{
+    return $before . str_repeat('x', max(0, $bytes - strlen($before . $after))) . $after;
+}
+
+/** Rounds for so long; alone, then a fifth of it for reading an attribute, and for changing two. */
+function slice(Peer $peer, int $nanoseconds, string $message, string $response, bool $alone): array
+{
+    $samples = array_fill_keys(['round', ...STEPS, 'get', 'patch'], []);
+    $wrong = 0;
+    $start = hrtime(true);
+    do {
+        $begun = hrtime(true);
+        $id = $peer->send($message);
+        $sent = hrtime(true);
+        $taken = $peer->take();
+        $takenAt = hrtime(true);
+        $delivered = $peer->deliver($id, $response);
+        $deliveredAt = hrtime(true);
+        $claimed = $peer->claim($id);
+        $end = hrtime(true);
+        $samples['round'][] = $end - $begun;
+        $samples['send'][] = $sent - $begun;
+        $samples['take'][] = $takenAt - $sent;
+        $samples['deliver'][] = $deliveredAt - $takenAt;
+        $samples['claim'][] = $end - $deliveredAt;
+        if (!$delivered || $taken === null || $claimed !== $response) {
+            ++$wrong;
+        }
+    } while ($end - $start < $nanoseconds);
+    $rounds = count($samples['round']);
+    $report = ['rounds' => $rounds, 'ns' => $end - $start, 'wrong' => $wrong];
+    if (!$alone) {
+        return $report + ['steps' => ['round' => summary($samples['round'])]];
+    }
+    $others = ['get' => static fn () => $peer->get(), 'patch' => static fn () => $peer->patch('bench', '1.0')];
+    foreach ($others as $name => $step) {
+        $start = hrtime(true);
+        do {
+            $begun = hrtime(true);
+            $step();
+            $end = hrtime(true);
+            $samples[$name][] = $end - $begun;
+        } while ($end - $start < $nanoseconds / 5);
+    }
+
+    return $report + ['steps' => array_map(summary(...), $samples)];
+}
+
+/** Runs $job in a process of its own; the parent's end of the pair of sockets between them. */
+function fork(\Closure $job)
+{
+    [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    $pid = pcntl_fork();
+    if ($pid === 0) {
+        fclose($ours);
+        fclose(STDIN);
+        try {
+            $job($theirs);
+        } catch (\Throwable $e) {
+            fwrite(STDERR, "$e\n");
+            exit(1);
+        }
+        exit(0);
+    }
+    fclose($theirs);
+
+    return $ours;
+}
+
+function line($stream): string
+{
+    $line = fgets($stream);
+    if ($line === false) {
+        fwrite(STDERR, "worker.php: a process ended early\n");
+        exit(1);
+    }
+
+    return trim($line);
+}
+
+[, $command, $name] = $argv;
+$class = PEERS[$name];
+if ($command === 'check') {
+    echo $class::missing();
+    exit;
+}
+[, , , $place, $processes, $spread, $sessions, $content, $bytes] = $argv;
+[$processes, $sessions, $content, $bytes] = array_map(intval(...), [$processes, $sessions, $content, $bytes]);
+$measured = $spread === 'one' ? 1 : $processes;
+
+line(fork(static function ($driver) use ($class, $place, $sessions, $measured, $content): void {
+    (new $class($place))->populate($sessions, $measured, $content);
+    fwrite($driver, "populated\n");
+}));
+$message = padded('{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"', '"}}', $bytes);
+$response = padded('{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"text":"', '"}}}', $bytes);
+$workers = [];
+for ($number = 0; $number < $processes; ++$number) {
+    $session = $spread === 'one' ? 0 : $number;
+    $workers[] = fork(static function ($driver) use ($class, $place, $processes, $session, $message, $response): void {
+        $peer = new $class($place);
+        $peer->enter($session);
+        fwrite($driver, "ready\n");
+        while (($line = fgets($driver)) !== false) {
+            $report = slice($peer, (int) substr($line, 4) * 1_000_000, $message, $response, $processes === 1);
+            fwrite($driver, json_encode($report) . "\n");
+        }
+    });
+}
+array_map(line(...), $workers);
+echo "ready\n";
+while (($line = fgets(STDIN)) !== false) {
+    foreach ($workers as $worker) {
+        fwrite($worker, $line);
+    }
+    $reports = array_map(line(...), $workers);
+    echo '[', implode(',', $reports), "]\n";
+}
+array_map(fclose(...), $workers);
+while (pcntl_wait($status) > 0) {
+    continue;
+}
+if (is_a($class, LeavesBehind::class, true)) {
+    (new $class($place))->remove($measured);
+}

@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk lint fmt cli dist deb bench clean
+.PHONY: help build demo serve test test-sdk check-model lint fmt cli dist deb bench clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -33,6 +33,10 @@ test-sdk: ## the drop-ins on the real mcp/sdk: MCP_SDK_AUTOLOAD=/path/to/vendor/
 	$(setup) test
 	@scripts/build
 	@$(env) MCP_SDK_AUTOLOAD="$(MCP_SDK_AUTOLOAD)" "$$PYTHON" tests/sdk/all.py $(ARGS)
+
+check-model: ## the state machine in all interleavings, DEPTH steps deep (5)
+	$(setup) build
+	@MCP_STATE_MODEL_DEPTH=$(or $(DEPTH),5) scripts/cargo test --quiet --profile model -p mcp-state --lib session::model -- --nocapture
 
 lint: ## formatting, clippy, PSR-12, dependency rules
 	$(setup) test

@@ -321,6 +321,16 @@ contract! {
         assert_eq!(session.next_request_id().unwrap(), next + 1);
     }
 
+    g5_an_id_that_was_registered_by_hand_is_not_given_out_when_its_request_has_ended(store) {
+        let (session, stream) = store.session_and_stream();
+        let next = session.next_request_id().unwrap() + 1;
+        session.register_pending(&stream, next, 0, "").unwrap();
+        assert_eq!(session.claim(&stream, next).unwrap(), Claim::TimedOut);
+        let sent = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        assert_eq!(session.deliver_response(next, "\"late\"").unwrap(), Delivery::Late(LateReason::TimedOut));
+        assert_eq!(session.claim(&stream, sent).unwrap(), Claim::Waiting(1000));
+    }
+
     g6_requests_with_equal_ids_are_isolated_or_rejected(store) {
         let session = store.session();
         let [a, b] = [(); 2].map(|()| session.attach(OwnerKind::Reply, None).unwrap());

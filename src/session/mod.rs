@@ -13,6 +13,8 @@ mod attributes;
 mod in_flight;
 mod inspect;
 mod lifecycle;
+#[cfg(test)]
+mod model;
 mod outgoing;
 mod owners;
 mod pending;

@@ -19,6 +19,9 @@ use serde::de::{Deserializer, IgnoredAny};
 /// The longest name of a method that is kept with a pending request, in bytes.
 const MAX_METHOD: usize = 128;
 
+/// More requests than any session makes: ids so far ahead are never given out.
+const REACHABLE: i64 = 1 << 32;
+
 /// How registering a pending request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registered {
@@ -133,16 +136,13 @@ pub struct PendingInfo {
 }
 
 impl Transition<'_> {
-    /// An integer no other request of this session has (G5), nor one that was registered under an id of the caller's own.
+    /// An integer no other request of this session has or had (G5), one that was registered under an id of the caller's own
+    /// included.
     pub fn next_request_id(&mut self) -> Step<i64> {
-        loop {
-            let record = self.record_mut();
-            let id = record.next_request;
-            record.next_request += 1;
-            if self.find(id).is_none() {
-                return Ok(id);
-            }
-        }
+        let record = self.record_mut();
+        let id = record.next_request;
+        record.next_request += 1;
+        Ok(id)
     }
 
     /// Registers a request that waits for its response.
@@ -161,6 +161,10 @@ impl Transition<'_> {
         let record = self.record_mut();
         let owner = record.owners[index].number;
         record.pending.push(Pending { id, owner, deadline, method: method.to_owned(), state: PendingState::Waiting });
+        // An id of the caller's own is never given out later, also when its request has ended: its response may still come.
+        if (record.next_request..record.next_request.saturating_add(REACHABLE)).contains(&id) {
+            record.next_request = id + 1;
+        }
         Ok(Registered::Until(deadline))
     }
 

@@ -35,6 +35,7 @@ class Peer:
     name: str
     place: str = "directory"
     native: bool = False
+    modules: tuple[str, ...] = ()  # of PHP
     ini: tuple[str, ...] = ()
 
     def missing(self) -> str | None:
@@ -43,10 +44,11 @@ class Peer:
             return "redis-server is not installed"
         if self.native:
             return None if NATIVE.exists() else f"{NATIVE.name} is not built"
-        done = subprocess.run([*self.php(), ROOT / "benches/php/worker.php", "check", self.name], capture_output=True, text=True)
-        if done.returncode != 0:
-            return (done.stderr or done.stdout).strip().splitlines()[-1]
-        return done.stdout.strip() or None
+        needed = [f'extension_loaded("{module}")' for module in ("pcntl", *self.modules)]
+        done = subprocess.run([*self.php(), "-r", f"exit({' && '.join(needed)} ? 0 : 3);"], capture_output=True, text=True)
+        if done.returncode == 3:
+            return f"{PHP} has not all of the modules pcntl, {', '.join(self.modules)}"
+        return (done.stderr or done.stdout).strip() or None
 
     def php(self) -> list[str]:
         settings = ["opcache.enable_cli=1", "apc.enable_cli=1", "apc.shm_size=512M", "memory_limit=-1", *self.ini]
@@ -54,30 +56,35 @@ class Peer:
 
     def command(self, program: str, *arguments: object) -> list[str]:
         """The command line of this peer's worker; `program` is round or wake."""
-        words = [program, self.name, *map(str, arguments)]
+        words = [self.name, *map(str, arguments)]
         if self.native:
-            return [str(NATIVE), *words]
-        return [*self.php(), str(ROOT / "benches/php/worker.php"), *words]
+            return [str(NATIVE), program, *words]
+        return [*self.php(), str(ROOT / f"benches/php/{program}.php"), *words]
 
 
 EXTENSION = (f"extension={BUILD / 'mcp_state.so'}",)
 PEERS = {
     peer.name: peer
     for peer in [
-        Peer("ours-extension", "dsn", ini=EXTENSION),
-        Peer("ours-ffi", "dsn", ini=("ffi.enable=1",)),
+        Peer("ours-extension", "dsn", modules=("mcp_state",), ini=EXTENSION),
+        Peer("ours-ffi", "dsn", modules=("FFI",), ini=("ffi.enable=1",)),
         Peer("ours-engine", "dsn", native=True),
         Peer("file-blob"),
         Peer("file-blob-flock"),
-        Peer("apcu-blob"),
-        Peer("apcu-blob-flock"),
-        Peer("redis-blob", "redis"),
-        Peer("redis-blob-flock", "redis"),
-        Peer("sysv-shm"),
-        Peer("sqlite"),
-        Peer("redis-lua", "redis"),
+        Peer("apcu-blob", modules=("apcu",)),
+        Peer("apcu-blob-flock", modules=("apcu",)),
+        Peer("redis-blob", "redis", modules=("redis",)),
+        Peer("redis-blob-flock", "redis", modules=("redis",)),
+        Peer("sysv-shm", modules=("sysvshm", "sysvsem")),
+        Peer("sqlite", modules=("pdo_sqlite",)),
+        Peer("redis-lua", "redis", modules=("redis",)),
         Peer("bare-lmdb", native=True),
         Peer("bare-copy", native=True),
+        Peer("poll-100ms"),
+        Peer("poll-10ms"),
+        Peer("redis-blpop", "redis", modules=("redis",)),
+        Peer("eventfd", native=True),
+        Peer("futex", native=True),
     ]
 }
 

@@ -12,9 +12,6 @@ namespace McpState\Bench;
  */
 interface Peer
 {
-    /** Whether the peer cannot be measured here: the reason, or null. */
-    public static function missing(): ?string;
-
     /** @param string $place a directory of the peer's own, in shared memory where there is some; or a DSN, or a socket */
     public function __construct(string $place);
 

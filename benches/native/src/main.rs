@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+//! mcp-state-bench wake PEER PLACE
 //! ```
 //!
-//! PLACE is a DSN for ours and a directory for the others. `round` speaks the protocol of benches/php/worker.php.
+//! PLACE is a DSN for ours and a directory for the others. `round` and `wake` speak the protocols of benches/php/round.php and
+//! benches/php/wake.php.
 
 mod lmdb;
 mod peers;
+mod process;
 mod round;
 mod samples;
+mod wake;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -24,6 +28,7 @@ fn main() -> ExitCode {
         ["round", peer, place, processes, spread, sessions, content, message] => {
             round::serve(peer, place, processes, spread, &[sessions, content, message])
         }
+        ["wake", peer, place] => wake::serve(peer, place),
         _ => Err("the first lines of benches/native/src/main.rs say how this is called".into()),
     };
     match done {

@@ -1,4 +1,4 @@
-//! Rounds of operations in slices of time, as the driver asks for them: the same as benches/php/worker.php.
+//! Rounds of operations in slices of time, as the driver asks for them: the same as benches/php/round.php.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::peers::{self, Peer};
+use crate::process::{fork, read_line};
 use crate::samples::Samples;
 
 const STEPS: [&str; 4] = ["send", "take", "deliver", "claim"];
@@ -40,33 +41,6 @@ pub(crate) fn serve(peer: &str, place: &str, processes: &str, spread: &str, size
         println!("[{}]", reports.join(","));
     }
     Ok(())
-}
-
-/// Runs `job` in a process of its own, which ends with it; the parent's end of the sockets between them.
-fn fork(job: impl FnOnce(UnixStream) -> Result<()>) -> Result<(UnixStream, BufReader<UnixStream>)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    // SAFETY: this process has one thread and never opens a store.
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error().into()),
-        0 => {
-            drop(ours);
-            let done = job(theirs);
-            if let Err(error) = &done {
-                eprintln!("mcp-state-bench: {error}");
-            }
-            std::process::exit(i32::from(done.is_err()));
-        }
-        _ => Ok((ours.try_clone()?, BufReader::new(ours))),
-    }
-}
-
-fn read_line(reader: &mut BufReader<UnixStream>) -> Result<String> {
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    if line.is_empty() {
-        return Err("a process ended early".into());
-    }
-    Ok(line.trim_end().to_owned())
 }
 
 fn work(peer: &str, place: &str, session: usize, bytes: usize, alone: bool, mut out: UnixStream) -> Result<()> {

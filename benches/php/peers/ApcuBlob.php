@@ -9,11 +9,6 @@ namespace McpState\Bench\Peers;
  */
 class ApcuBlob extends Blob
 {
-    public static function missing(): ?string
-    {
-        return function_exists('apcu_enabled') && apcu_enabled() ? null : 'this PHP has no APCu';
-    }
-
     protected function read(string $id): string|false
     {
         return apcu_fetch("session:$id");

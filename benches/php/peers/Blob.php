@@ -18,11 +18,6 @@ abstract class Blob implements Peer
     protected string $id;
     private string $owner;
 
-    public static function missing(): ?string
-    {
-        return null;
-    }
-
     public function __construct(protected readonly string $place)
     {
     }
@@ -97,6 +92,12 @@ abstract class Blob implements Peer
 
             return $response;
         });
+    }
+
+    /** Whether there is a response to claim. */
+    public function isAnswered(int $id): bool
+    {
+        return $this->guarded(fn (): bool => isset($this->data()['_mcp']['responses'][$id]));
     }
 
     public function get(): ?string

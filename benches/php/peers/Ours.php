@@ -19,11 +19,6 @@ final class Ours implements Peer
     private Session $session;
     private Owner $owner;
 
-    public static function missing(): ?string
-    {
-        return null;
-    }
-
     public function __construct(string $place)
     {
         $this->store = Store::open($place);

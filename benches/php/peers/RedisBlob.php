@@ -11,11 +11,6 @@ class RedisBlob extends Blob
 {
     private readonly \Redis $redis;
 
-    public static function missing(): ?string
-    {
-        return class_exists(\Redis::class) ? null : 'this PHP has no phpredis';
-    }
-
     public function __construct(string $place)
     {
         parent::__construct($place);

@@ -51,11 +51,6 @@ final class RedisLua implements Peer
     private string $key;
     private string $owner;
 
-    public static function missing(): ?string
-    {
-        return class_exists(\Redis::class) ? null : 'this PHP has no phpredis';
-    }
-
     public function __construct(string $place)
     {
         $this->redis = new \Redis();

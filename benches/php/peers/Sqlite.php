@@ -18,12 +18,6 @@ final class Sqlite implements Peer
     private string $id;
     private string $owner;
 
-    public static function missing(): ?string
-    {
-        return in_array('sqlite', class_exists(\PDO::class) ? \PDO::getAvailableDrivers() : [], true) ? null
-            : 'this PHP has no pdo_sqlite';
-    }
-
     public function __construct(string $place)
     {
         $this->database = new \PDO("sqlite:$place/sessions.sqlite");

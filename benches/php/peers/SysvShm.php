@@ -19,11 +19,6 @@ final class SysvShm extends Blob implements LeavesBehind
     private ?\SysvSharedMemory $segment = null;
     private ?\SysvSemaphore $semaphore = null;
 
-    public static function missing(): ?string
-    {
-        return function_exists('shm_attach') && function_exists('sem_get') ? null : 'this PHP has no sysvshm or no sysvsem';
-    }
-
     public function populate(int $sessions, int $measured, int $content): void
     {
         parent::populate($measured, $measured, $content);

@@ -3,10 +3,9 @@
 /**
  * One peer at work in as many processes as wanted, driven by benches/run:
  *
- *     php worker.php check PEER                                      why it cannot run here; nothing when it can
- *     php worker.php round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+ *     php round.php PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
  *
- * `round` makes the sessions, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
+ * Makes the sessions, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
  * how many rounds it made, in how many nanoseconds, how many came out wrong, and of each step [count, median, 99 %] in
  * nanoseconds. With `one`, all processes work at the same session, each as an owner of its own.
  *
@@ -18,13 +17,7 @@ declare(strict_types=1);
 
 namespace McpState\Bench;
 
-spl_autoload_register(static function (string $class): void {
-    $file = __DIR__ . '/' . strtr(substr($class, strlen(__NAMESPACE__) + 1), ['\\' => '/', 'Peers' => 'peers']) . '.php';
-    if (str_starts_with($class, __NAMESPACE__ . '\\') && is_file($file)) {
-        require $file;
-    }
-});
-require __DIR__ . '/../../php/autoload.php';
+require __DIR__ . '/bootstrap.php';
 
 const PEERS = [
     'ours-extension' => Peers\Ours::class,
@@ -41,16 +34,6 @@ const PEERS = [
     'redis-lua' => Peers\RedisLua::class,
 ];
 const STEPS = ['send', 'take', 'deliver', 'claim'];
-
-/** Sorted samples as [count, median, 99 %]. */
-function summary(array $samples): array
-{
-    sort($samples);
-    $last = count($samples) - 1;
-    $at = static fn (int $percent): int => $samples[min($last, intdiv(($last + 1) * $percent, 100))] ?? 0;
-
-    return [count($samples), $at(50), $at(99)];
-}
 
 /** A JSON text of so many bytes. */
 function padded(string $before, string $after, int $bytes): string
@@ -102,45 +85,8 @@ function slice(Peer $peer, int $nanoseconds, string $message, string $response, 
     return $report + ['steps' => array_map(summary(...), $samples)];
 }
 
-/** Runs $job in a process of its own; the parent's end of the pair of sockets between them. */
-function fork(\Closure $job)
-{
-    [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-    $pid = pcntl_fork();
-    if ($pid === 0) {
-        fclose($ours);
-        fclose(STDIN);
-        try {
-            $job($theirs);
-        } catch (\Throwable $e) {
-            fwrite(STDERR, "$e\n");
-            exit(1);
-        }
-        exit(0);
-    }
-    fclose($theirs);
-
-    return $ours;
-}
-
-function line($stream): string
-{
-    $line = fgets($stream);
-    if ($line === false) {
-        fwrite(STDERR, "worker.php: a process ended early\n");
-        exit(1);
-    }
-
-    return trim($line);
-}
-
-[, $command, $name] = $argv;
+[, $name, $place, $processes, $spread, $sessions, $content, $bytes] = $argv;
 $class = PEERS[$name];
-if ($command === 'check') {
-    echo $class::missing();
-    exit;
-}
-[, , , $place, $processes, $spread, $sessions, $content, $bytes] = $argv;
 [$processes, $sessions, $content, $bytes] = array_map(intval(...), [$processes, $sessions, $content, $bytes]);
 $measured = $spread === 'one' ? 1 : $processes;
 

@@ -1,0 +1,61 @@
+<?php
+
+/**
+ * What the workers share: classes by name, processes, samples.
+ */
+
+declare(strict_types=1);
+
+namespace McpState\Bench;
+
+require __DIR__ . '/../../php/autoload.php';
+spl_autoload_register(static function (string $class): void {
+    $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
+    $file = __DIR__ . '/' . strtr($name, ['\\' => '/', 'Peers\\' => 'peers/', 'Pairs\\' => 'pairs/']) . '.php';
+    if ($name !== '' && is_file($file)) {
+        require $file;
+    }
+});
+
+/** Sorted samples as [count, median, 99 %]. */
+function summary(array $samples): array
+{
+    sort($samples);
+    $last = count($samples) - 1;
+    $at = static fn (int $percent): int => $samples[min($last, intdiv(($last + 1) * $percent, 100))] ?? 0;
+
+    return [count($samples), $at(50), $at(99)];
+}
+
+/** Runs $job in a process of its own; the parent's end of the pair of sockets between them. */
+function fork(\Closure $job)
+{
+    [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    $pid = pcntl_fork();
+    if ($pid === 0) {
+        fclose($ours);
+        fclose(STDIN);
+        try {
+            $job($theirs);
+        } catch (\Throwable $e) {
+            fwrite(STDERR, "$e\n");
+            exit(1);
+        }
+        exit(0);
+    }
+    fclose($theirs);
+
+    return $ours;
+}
+
+/** The next line from another process. */
+function line($stream): string
+{
+    $line = fgets($stream);
+    if ($line === false) {
+        fwrite(STDERR, "a process ended early\n");
+        exit(1);
+    }
+
+    return trim($line);
+}

@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Bench\Pairs;
+
+/**
+ * Pauses of 10 ms.
+ */
+final class Poll10 extends Poll
+{
+    protected const MICROSECONDS = 10_000;
+}

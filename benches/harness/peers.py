@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -137,6 +139,7 @@ class Worker:
     """A running worker."""
 
     command: list[str]
+    place: str
     process: subprocess.Popen[str] = field(init=False)
 
     def __enter__(self) -> Worker:
@@ -166,13 +169,29 @@ class Worker:
 
 
 @contextlib.contextmanager
-def workers(names: list[str], dsn: str | None, program: str, *arguments: object) -> Iterator[dict[str, Worker]]:
-    """A worker for each peer, all of them made ready."""
+def workers(wanted: list[tuple[Peer, str, tuple[object, ...]]], dsn: str | None) -> Iterator[list[Worker]]:
+    """A worker for each peer, program and arguments, all of them made ready."""
     with contextlib.ExitStack() as stack:
-        started = {}
-        for name in names:
-            where = stack.enter_context(place(PEERS[name], dsn))
-            started[name] = stack.enter_context(Worker(PEERS[name].command(program, where, *arguments)))
-            if (line := started[name].line()) != "ready":
-                raise RuntimeError(f"{name} said {line!r}")
+        started = []
+        for peer, program, arguments in wanted:
+            where = stack.enter_context(place(peer, dsn))
+            started.append(stack.enter_context(Worker(peer.command(program, where, *arguments), where)))
+        for worker in started:
+            if (line := worker.line()) != "ready":
+                raise RuntimeError(f"{' '.join(worker.command)} said {line!r}")
         yield started
+
+
+def allocated(peer: Peer, worker: Worker) -> int | None:
+    """Bytes that the peer's sessions take: of the file system, or of Redis; None for APCu, which says it to PHP alone."""
+    if peer.place == "redis":
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(DEADLINE)
+            connection.connect(worker.place)
+            connection.sendall(b"INFO memory\r\n")
+            found = re.search(rb"used_memory:(\d+)", connection.recv(65536))
+        return int(found[1]) if found else None
+    if peer.name.startswith("apcu") or "://" in worker.place and not worker.place.startswith("file://"):
+        return None
+    path = Path(worker.place.removeprefix("file://").split("?")[0])
+    return sum(file.stat().st_blocks * 512 for file in path.rglob("*"))

@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.peers import Worker, workers
+from harness.peers import PEERS, Worker, workers
 from harness.results import Repeat, Row, rows
 
-PEERS = ["ours-extension", "ours-ffi", "ours-engine", "poll-100ms", "poll-10ms", "redis-blpop", "eventfd", "futex"]
+NAMES = ["ours-extension", "ours-ffi", "ours-engine", "poll-100ms", "poll-10ms", "redis-blpop", "eventfd", "futex"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Case:
     name: str
     idle_us: int
     same: bool
+    quick: bool = True
 
 
 CASES = [Case(f"idle-{ms}ms{'-same' if same else ''}", ms * 1000, same) for same in (False, True) for ms in (0, 1, 20)]
@@ -31,9 +32,10 @@ def measure(
 ) -> Iterator[list[Row]]:
     """The rows of each case. Cases that need two processors are left out where there is one."""
     processors = sorted(os.sched_getaffinity(0))
-    names = [name for name in PEERS if present(name)]
+    names = [name for name in NAMES if present(name)]
     order = random.Random(1)
-    with workers(names, dsn, "wake") as started:
+    with workers([(PEERS[name], "wake", ()) for name in names], dsn) as ready:
+        started = dict(zip(names, ready, strict=True))
         for case in cases:
             if not case.same and len(processors) < 2:
                 continue

@@ -31,6 +31,9 @@ function summary(array $samples): array
 function fork(\Closure $job)
 {
     [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    foreach ([$ours, $theirs] as $end) {
+        stream_set_timeout($end, 600); // the default is a minute, and others may be populated meanwhile
+    }
     $pid = pcntl_fork();
     if ($pid === 0) {
         fclose($ours);

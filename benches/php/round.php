@@ -3,9 +3,9 @@
 /**
  * One peer at work in as many processes as wanted, driven by benches/run:
  *
- *     php round.php PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+ *     php round.php PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES PENDING
  *
- * Makes the sessions, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
+ * Makes the sessions, and in the first the requests that stay pending, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
  * how many rounds it made, in how many nanoseconds, how many came out wrong, and of each step [count, median, 99 %] in
  * nanoseconds. With `one`, all processes work at the same session, each as an owner of its own.
  *
@@ -85,9 +85,10 @@ function slice(Peer $peer, int $nanoseconds, string $message, string $response, 
     return $report + ['steps' => array_map(summary(...), $samples)];
 }
 
-[, $name, $place, $processes, $spread, $sessions, $content, $bytes] = $argv;
+[, $name, $place, $processes, $spread, $sessions, $content, $bytes, $pending] = $argv;
 $class = PEERS[$name];
-[$processes, $sessions, $content, $bytes] = array_map(intval(...), [$processes, $sessions, $content, $bytes]);
+$numbers = [$processes, $sessions, $content, $bytes, $pending];
+[$processes, $sessions, $content, $bytes, $pending] = array_map(intval(...), $numbers);
 $measured = $spread === 'one' ? 1 : $processes;
 
 line(fork(static function ($driver) use ($class, $place, $sessions, $measured, $content): void {
@@ -99,7 +100,13 @@ $response = padded('{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content
 $workers = [];
 for ($number = 0; $number < $processes; ++$number) {
     $session = $spread === 'one' ? 0 : $number;
-    $workers[] = fork(static function ($driver) use ($class, $place, $processes, $session, $message, $response): void {
+    $workers[] = fork(static function ($driver) use ($class, $place, $processes, $session, $pending, $message, $response): void {
+        $others = new $class($place);
+        $others->enter($session);
+        for ($request = 0; $request < $pending; ++$request) {
+            $others->send($message);
+            $others->take();
+        }
         $peer = new $class($place);
         $peer->enter($session);
         fwrite($driver, "ready\n");

@@ -1,7 +1,7 @@
 //! What `make bench` measures without PHP: the engine by itself, and the floors below it.
 //!
 //! ```text
-//! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES
+//! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES PENDING
 //! mcp-state-bench wake PEER PLACE
 //! ```
 //!
@@ -25,8 +25,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["round", peer, place, processes, spread, sessions, content, message] => {
-            round::serve(peer, place, processes, spread, &[sessions, content, message])
+        ["round", peer, place, processes, spread, sessions, content, message, pending] => {
+            round::serve(peer, place, processes, spread, &[sessions, content, message, pending])
         }
         ["wake", peer, place] => wake::serve(peer, place),
         _ => Err("the first lines of benches/native/src/main.rs say how this is called".into()),

@@ -13,9 +13,10 @@ use crate::samples::Samples;
 const STEPS: [&str; 4] = ["send", "take", "deliver", "claim"];
 
 /// Makes the sessions, then serves `run MILLISECONDS` lines with as many processes.
-pub(crate) fn serve(peer: &str, place: &str, processes: &str, spread: &str, sizes: &[&str; 3]) -> Result<()> {
+pub(crate) fn serve(peer: &str, place: &str, processes: &str, spread: &str, sizes: &[&str; 4]) -> Result<()> {
     let processes: usize = processes.parse()?;
-    let [sessions, content, message] = [sizes[0].parse()?, sizes[1].parse()?, sizes[2].parse()?];
+    let sizes = sizes.iter().map(|size| size.parse()).collect::<std::result::Result<Vec<usize>, _>>()?;
+    let [sessions, content, message, pending] = sizes[..] else { return Err("four sizes are expected".into()) };
     let measured = if spread == "one" { 1 } else { processes };
     let mut populating = fork(|mut out| {
         peers::open(peer, place)?.populate(sessions, measured, content)?;
@@ -25,7 +26,7 @@ pub(crate) fn serve(peer: &str, place: &str, processes: &str, spread: &str, size
     let mut children = (0..processes)
         .map(|number| {
             let session = if spread == "one" { 0 } else { number };
-            fork(|out| work(peer, place, session, message, processes == 1, out))
+            fork(|out| work(peer, place, session, message, pending, processes == 1, out))
         })
         .collect::<Result<Vec<_>>>()?;
     for (_, reader) in &mut children {
@@ -43,9 +44,22 @@ pub(crate) fn serve(peer: &str, place: &str, processes: &str, spread: &str, size
     Ok(())
 }
 
-fn work(peer: &str, place: &str, session: usize, bytes: usize, alone: bool, mut out: UnixStream) -> Result<()> {
+fn work(
+    peer: &str,
+    place: &str,
+    session: usize,
+    bytes: usize,
+    pending: usize,
+    alone: bool,
+    mut out: UnixStream,
+) -> Result<()> {
     let mut peer = peers::open(peer, place)?;
     peer.enter(session)?;
+    for _ in 0..pending {
+        peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"ping\"}")?;
+        peer.take()?;
+    }
+    peer.enter(session)?; // As another owner.
     writeln!(out, "ready")?;
     let message = padded(r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":""#, r#""}}"#, bytes);
     let response =

@@ -63,8 +63,10 @@ final class RedisLua implements Peer
         $large = array_map(json_encode(...), Content::attributes($content));
         for ($number = 0; $number < $sessions; ++$number) {
             $key = $this->key($number);
-            $this->redis->hMSet($key, $number < $measured ? $large : $small);
-            $this->redis->expire($key, self::TTL);
+            $pipeline = $this->redis->pipeline();
+            $pipeline->hMSet($key, $number < $measured ? $large : $small);
+            $pipeline->expire($key, self::TTL);
+            $pipeline->exec();
         }
     }
 

@@ -163,6 +163,12 @@ impl Engine {
         Ok(Self { store, settings: Arc::new(parsed.settings), dsn: dsn.into() })
     }
 
+    /// An engine over a store that is open already.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, dsn: &str) -> Self {
+        Self { store, settings: Arc::new(settings), dsn: dsn.into() }
+    }
+
     /// Empties the store that `dsn` names, whatever state its files are in. Processes that use it go on with the empty store;
     /// their sessions are gone.
     pub fn reset(dsn: &str) -> Result<(), Error> {

@@ -28,6 +28,9 @@ mod engine;
 mod error;
 mod fault;
 mod fork;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ids;
 mod process;
 #[doc(hidden)]

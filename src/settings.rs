@@ -39,7 +39,7 @@ macro_rules! limits {
 
 limits! {
     MessageBytes "max_message_bytes" = 4 << 20, "Bytes of one message, response or attribute value.", "send less, or raise the limit";
-    OwnerMessages "max_owner_messages" = 1024, "Messages queued for one owner.", "take messages before more are queued";
+    OwnerMessages "max_owner_messages" = 1024, "Messages queued for one owner; never more than 1,048,576.", "take messages before more are queued";
     OwnerBytes "max_owner_bytes" = 16 << 20, "Bytes queued for one owner.", "take messages before more are queued";
     Owners "max_owners" = 256, "Owners attached to one session.", "the client has too many requests open at once";
     Pending "max_pending" = 256, "Pending requests of one session.", "the client leaves too many requests unanswered";
@@ -55,6 +55,9 @@ limits! {
     Topics "max_topics" = 256, "Topics of the bus in one store.", "use fewer topics, or raise the limit";
     OnceKeys "max_once_keys" = 100_000, "Single-use keys that are remembered in one store.", "remember them for a shorter time, or raise the limit";
 }
+
+/// The most that `max_owner_messages` can be: a record that claims more than that is damaged.
+pub(crate) const MAX_QUEUE: u64 = 1 << 20;
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,6 +124,6 @@ impl Settings {
 
     /// Sets `limit`.
     pub fn set_limit(&mut self, limit: Limit, value: u64) {
-        self.limits[limit as usize] = value;
+        self.limits[limit as usize] = if limit == Limit::OwnerMessages { value.min(MAX_QUEUE) } else { value };
     }
 }

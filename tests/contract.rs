@@ -539,6 +539,16 @@ contract! {
         assert_eq!(session.claim_any(&stream).unwrap().unwrap().id, id);
     }
 
+    a_number_stays_what_it_is_when_its_neighbour_is_set(store) {
+        let session = store.session();
+        for number in ["8.155738655267917e250", "0.1", "5e-324", "-0.0", "18446744073709551615", "0.30000000000000004"] {
+            session.attributes().set("a", &format!("{{\"n\":{number}}}")).unwrap();
+            session.attributes().set("a.neighbour", "1").unwrap();
+            let read: f64 = session.attributes().get("a.n").unwrap().unwrap().parse().unwrap();
+            assert_eq!(read.to_bits(), number.parse::<f64>().unwrap().to_bits(), "{number}");
+        }
+    }
+
     g10_every_limit_refuses_by_name_and_changes_nothing(
         store, "max_message_bytes=100&max_owner_messages=3&max_owner_bytes=200&max_owners=2&max_pending=2&max_in_flight=2\
                 &max_broadcasts=2&max_attribute_bytes=150&max_session_bytes=400&lease_ms=100000000"

@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::record::Record;
 use super::transition::{Payload, Refusal, Step, Transition};
 use crate::error::{InvalidArgument, StoreError};
 use crate::settings::Limit;
@@ -173,7 +174,7 @@ impl Transition<'_> {
     /// Sets `key` (or removes it) if its value equals `expected` as JSON. Whether it did. Null counts as no value.
     pub fn compare_and_set(&mut self, key: &AttributeKey, expected: Option<&str>, json: Option<&str>) -> Step<bool> {
         let expected = expected.map(parse).transpose()?.filter(|value| !value.is_null());
-        let current = self.get(key)?.as_deref().map(parse).transpose()?.filter(|value| !value.is_null());
+        let current = self.get(key)?.as_deref().map(parse_row).transpose()?.filter(|value| !value.is_null());
         if current != expected {
             return Ok(false);
         }
@@ -206,7 +207,7 @@ impl Transition<'_> {
     fn row_above<'k>(&self, key: &'k AttributeKey) -> Step<Option<(AttributeKey, &'k str, Value)>> {
         for (above, path) in key.ancestors() {
             if let Some(row) = self.row(&above)? {
-                return Ok(Some((above, path, parse(&row)?)));
+                return Ok(Some((above, path, parse_row(&row)?)));
             }
         }
         Ok(None)
@@ -235,7 +236,7 @@ impl Transition<'_> {
         let before = row_bytes(&key, self.row(&key)?.as_deref());
         let after = row_bytes(&key, Some(&json));
         self.within(Limit::MessageBytes, json.len() as u64)?;
-        let attribute_bytes = self.record().attribute_bytes - before + after;
+        let attribute_bytes = Record::without(self.record().attribute_bytes, before)? + after;
         if after > before {
             self.within(Limit::AttributeBytes, attribute_bytes)?;
             self.within_session(after - before)?;
@@ -247,7 +248,7 @@ impl Transition<'_> {
 
     fn delete_row(&mut self, key: AttributeKey) -> Step<()> {
         let before = row_bytes(&key, self.row(&key)?.as_deref());
-        self.record_mut().attribute_bytes -= before;
+        self.record_mut().attribute_bytes = Record::without(self.record().attribute_bytes, before)?;
         self.delete(Payload::Attribute(key));
         Ok(())
     }
@@ -284,6 +285,12 @@ fn depth(json: &str) -> usize {
 fn parse(json: &str) -> Result<Value, Refusal> {
     serde_json::from_str(json)
         .map_err(|error| InvalidArgument::new("attribute value", json, format!("it is not JSON: {error}")).into())
+}
+
+/// The value of a row, which was checked when it was set.
+fn parse_row(json: &str) -> Result<Value, StoreError> {
+    let damaged = |error| StoreError::corrupt("of this session", format!("an attribute is not JSON: {error}"));
+    serde_json::from_str(json).map_err(damaged)
 }
 
 /// The element of a list that a segment names: `1`, but neither `01` nor `+1`.
@@ -340,7 +347,7 @@ fn take_out(document: &mut Value, path: &str) -> bool {
 fn assemble(rows: Vec<(AttributeKey, String)>, skip: usize) -> Step<Value> {
     let mut document = Value::Object(Default::default());
     for (key, json) in rows {
-        *place(&mut document, &key.0[skip..]) = parse(&json)?;
+        *place(&mut document, &key.0[skip..]) = parse_row(&json)?;
     }
     Ok(document)
 }

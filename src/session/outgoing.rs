@@ -5,7 +5,7 @@
 //! own key, so that it can return.
 
 use super::owners::OwnerKind;
-use super::record::Broadcast;
+use super::record::{Broadcast, Record};
 use super::transition::{Payload, Step, Transition};
 use crate::error::StoreError;
 use crate::ids::OwnerToken;
@@ -104,9 +104,10 @@ impl Transition<'_> {
             };
             self.delete(key);
             let record = self.record_mut();
-            record.message_bytes -= bytes;
+            record.message_bytes = Record::without(record.message_bytes, bytes)?;
             if broadcast.is_none() {
-                record.owners[index].bytes -= bytes;
+                let owner = &mut record.owners[index];
+                owner.bytes = Record::without(owner.bytes, bytes)?;
             }
         }
         let record = self.record_mut();

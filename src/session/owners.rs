@@ -9,6 +9,7 @@ use super::pending::LateReason;
 use super::record::{Owner, PendingState};
 use super::transition::{Count, Payload, Refusal, Step, Transition, owner_expired};
 use crate::clock::Millis;
+use crate::error::StoreError;
 use crate::ids::OwnerToken;
 use crate::process::Process;
 use crate::settings::Limit;
@@ -71,7 +72,9 @@ impl Transition<'_> {
         let now = self.now();
         let record = self.record_mut();
         let number = record.next_owner;
-        record.next_owner += 1;
+        record.next_owner = number.checked_add(1).ok_or_else(|| {
+            StoreError::corrupt("of this session", "it has used up the numbers of its owners; destroy it")
+        })?;
         record.exchanges = record.exchanges.saturating_add(1);
         record.owners.push(Owner {
             token,

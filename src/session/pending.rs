@@ -197,7 +197,8 @@ impl Transition<'_> {
                 },
             },
         };
-        self.record_mut().late[late as usize] += 1;
+        let count = &mut self.record_mut().late[late as usize];
+        *count = count.saturating_add(1);
         self.effects.counts.push(Count::Late(late));
         Ok(Delivery::Late(late))
     }
@@ -355,7 +356,8 @@ impl Transition<'_> {
             Claim::Answered(_) => {
                 let payload = self.response(id)?;
                 self.delete(Payload::Response(id));
-                self.record_mut().message_bytes -= payload.len() as u64;
+                let record = self.record_mut();
+                record.message_bytes = Record::without(record.message_bytes, payload.len() as u64)?;
                 (Claim::Answered(payload), LateReason::Finished)
             }
             Claim::TimedOut => (Claim::TimedOut, LateReason::TimedOut),

@@ -10,15 +10,20 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::pending::LateReason;
 use crate::clock::Millis;
+use crate::error::StoreError;
 use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::process::Process;
 use crate::session::{OwnerKind, Payload};
+use crate::settings::MAX_QUEUE;
 
 /// The version of the encoding that is written.
 const VERSION: u8 = 1;
 
 /// About what of a record is there in every session, with its keys and what is remembered.
 const FIXED_BYTES: usize = 512;
+
+/// Beyond every time, count and sum that a record comes to: sums of a few of these do not overflow.
+const BEYOND: u64 = 1 << 60;
 
 /// How many requests that did not end with a claimed answer are remembered, so that a late response is told why it is late.
 const REMEMBERED: usize = 32;
@@ -139,16 +144,61 @@ pub enum UndecodableRecord {
     /// Not an encoding at all.
     #[error("its encoding is damaged: {0}")]
     Damaged(#[from] std::io::Error),
+    /// An encoding of what no operation leaves behind.
+    #[error("it contradicts itself: {0}")]
+    Contradiction(&'static str),
 }
 
 impl Record {
-    /// Reads a record.
+    /// Reads a record. What it returns agrees with itself: an operation relies on that owners are there, and that sums are.
     pub fn decode(bytes: &[u8]) -> Result<Self, UndecodableRecord> {
-        match bytes.split_first() {
-            Some((&VERSION, rest)) => Ok(borsh::from_slice(rest)?),
-            Some((&found, _)) => Err(UndecodableRecord::Version { found }),
-            None => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+        let record: Self = match bytes.split_first() {
+            Some((&VERSION, rest)) => borsh::from_slice(rest)?,
+            Some((&found, _)) => return Err(UndecodableRecord::Version { found }),
+            None => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+        };
+        record.check().map_err(UndecodableRecord::Contradiction)?;
+        Ok(record)
+    }
+
+    /// What operations rely on.
+    fn check(&self) -> Result<(), &'static str> {
+        let ensure = |holds: bool, else_: &'static str| if holds { Ok(()) } else { Err(else_) };
+        let owner = |number: u32| {
+            let at = self.owners.binary_search_by_key(&number, |owner| owner.number);
+            at.map(|at| &self.owners[at]).map_err(|_| "it names an owner that is not there")
+        };
+        let numbers = [self.created, self.last_active, self.ttl, self.indexed.at, self.next_broadcast];
+        let sums = [self.message_bytes, self.attribute_bytes];
+        let requests = [self.first_request, self.next_request].map(i64::unsigned_abs);
+        let of_owners = self
+            .owners
+            .iter()
+            .flat_map(|owner| [owner.lease, owner.lease_until, owner.head, owner.tail, owner.bytes, owner.events]);
+        let deadlines = self.pending.iter().map(|pending| pending.deadline);
+        let all = numbers.into_iter().chain(sums).chain(requests).chain(of_owners).chain(deadlines);
+        ensure(all.max() < Some(BEYOND), "a time, a count or a sum is too large")?;
+        ensure(self.ended.len() <= REMEMBERED, "it remembers too many requests")?;
+        ensure(self.owners.is_sorted_by(|a, b| a.number < b.number), "its owners are not in order")?;
+        ensure(self.owners.last().is_none_or(|last| last.number < self.next_owner), "a new owner's number is taken")?;
+        for owner in &self.owners {
+            let queued = owner.tail.checked_sub(owner.head).ok_or("a queue ends before it begins")?;
+            ensure(queued <= MAX_QUEUE + self.broadcasts.len() as u64, "a queue is too long")?;
         }
+        self.pending.iter().map(|pending| pending.owner).try_for_each(|number| owner(number).map(|_| ()))?;
+        self.in_flight.iter().map(|request| request.owner).try_for_each(|number| owner(number).map(|_| ()))?;
+        for (number, sequence) in self.broadcasts.iter().filter_map(|broadcast| broadcast.holder) {
+            let holder = owner(number)?;
+            ensure((holder.head..holder.tail).contains(&sequence), "a broadcast is held outside of a queue")?;
+        }
+        let queues = self.owners.iter().map(|owner| owner.bytes);
+        let broadcasts = self.broadcasts.iter().map(|broadcast| u64::from(broadcast.bytes));
+        let responses = self.pending.iter().filter_map(|pending| match pending.state {
+            PendingState::Answered { bytes, .. } => Some(u64::from(bytes)),
+            _ => None,
+        });
+        let held = queues.chain(broadcasts).chain(responses).try_fold(0_u64, u64::checked_add);
+        ensure(held.is_some_and(|held| held <= self.message_bytes), "it accounts for fewer bytes than it holds")
     }
 
     /// Writes the record.
@@ -157,6 +207,12 @@ impl Record {
         bytes.push(VERSION);
         borsh::to_writer(&mut bytes, self).expect("memory can be written to");
         bytes
+    }
+
+    /// Takes a row out of an account of bytes.
+    pub(crate) fn without(account: u64, row: u64) -> Result<u64, StoreError> {
+        let damaged = || StoreError::corrupt("of this session", "a row is longer than what its record accounts for");
+        account.checked_sub(row).ok_or_else(damaged)
     }
 
     /// Remembers how a request ended, for its late response.

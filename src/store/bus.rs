@@ -31,6 +31,9 @@ pub struct BusEntries {
 /// Silence after which a topic is collected.
 const TOPIC_TTL_MS: Millis = 24 * 3_600_000;
 
+/// Beyond every number, sum and time of a topic.
+const BEYOND: u64 = 1 << 60;
+
 const TOPICS: u8 = b'B';
 const TOPIC_COUNT: [u8; 1] = [b'T'];
 
@@ -46,15 +49,11 @@ impl Topic {
     fn read(rows: &dyn Rows, topic: Digest) -> Result<Option<Self>, StoreError> {
         let Some(row) = rows.get(&key(topic))? else { return Ok(None) };
         let (numbers, _) = row.as_chunks::<8>();
-        match *numbers {
-            [first, next, bytes, last] => Ok(Some(Self {
-                first: u64::from_be_bytes(first),
-                next: u64::from_be_bytes(next),
-                bytes: u64::from_be_bytes(bytes),
-                last: u64::from_be_bytes(last),
-            })),
-            _ => Err(StoreError::corrupt("of this topic", "its head cannot be read")),
-        }
+        let damaged = || StoreError::corrupt("of this topic", "its head cannot be read");
+        let [first, next, bytes, last] = *numbers else { return Err(damaged()) };
+        let [first, next, bytes, last] = [first, next, bytes, last].map(u64::from_be_bytes);
+        let is_sound = 0 < first && first <= next && next.max(bytes).max(last) < BEYOND;
+        if is_sound { Ok(Some(Self { first, next, bytes, last })) } else { Err(damaged()) }
     }
 
     fn write(&self, rows: &mut dyn RowsMut, topic: Digest) -> Result<(), StoreError> {
@@ -92,7 +91,9 @@ pub(super) fn publish(
     };
     while head.first < number && is_too_much(&head) {
         let oldest = message_key(topic, head.first);
-        head.bytes -= get_value(rows, &oldest)?.map_or(0, |message| message.len() as u64);
+        let length = get_value(rows, &oldest)?.map(|message| message.len() as u64);
+        let damaged = || StoreError::corrupt("of this topic", format!("message {} does not fit its head", head.first));
+        head.bytes = length.and_then(|length| head.bytes.checked_sub(length)).ok_or_else(damaged)?;
         delete_value(rows, &oldest)?;
         head.first += 1;
     }

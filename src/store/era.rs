@@ -47,8 +47,11 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
                 return Ok(Verdict::Abandon(0));
             }
             if !is_same {
-                let shift =
-                    if before.boot == era.boot { 0 } else { before.wall_offset as i64 - era.wall_offset as i64 };
+                let shift = if before.boot == era.boot {
+                    0
+                } else {
+                    (before.wall_offset as i64).saturating_sub(era.wall_offset as i64)
+                };
                 released = bring(rows, settings, now, &|time| time.saturating_add_signed(shift))?;
             }
         }

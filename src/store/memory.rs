@@ -34,7 +34,7 @@ impl State {
 
 /// Rows in a map under a lock.
 pub(crate) struct Memory {
-    state: RwLock<State>,
+    state: Arc<RwLock<State>>,
     bell: Arc<Bell>,
     limit_bytes: u64,
 }
@@ -42,7 +42,24 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(limit_bytes: u64) -> Result<Self, StoreError> {
         let bell = Bell::in_memory().map_err(|error| StoreError::io("map the bell of", "memory://", error))?;
-        Ok(Self { state: RwLock::default(), bell: Arc::new(bell), limit_bytes })
+        Ok(Self { state: Arc::default(), bell: Arc::new(bell), limit_bytes })
+    }
+}
+
+/// Changes rows past every operation.
+#[cfg(feature = "fuzzing")]
+pub(crate) type Damage = Box<dyn Fn(&mut dyn FnMut(&mut Map))>;
+
+#[cfg(feature = "fuzzing")]
+impl Memory {
+    pub(crate) fn damage(&self) -> Damage {
+        let state = self.state.clone();
+        Box::new(move |change| {
+            let mut state = state.write();
+            change(&mut state.map);
+            state.bytes = state.map.iter().map(|(key, row)| (key.len() + row.len()) as u64).sum();
+            state.revision += 1;
+        })
     }
 }
 

@@ -24,6 +24,8 @@ use crate::settings::Settings;
 pub use bus::BusEntries;
 pub use lmdb::FoundStore;
 use local::LocalStore;
+#[cfg(feature = "fuzzing")]
+pub(crate) use memory::Damage;
 use memory::Memory;
 
 /// How an operation wants to see the session.
@@ -110,6 +112,20 @@ pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Arc<dyn Clock>) -> Result<Arc<d
             Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, clock))
         }
     })
+}
+
+/// Reads the text of a stamp.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_stamp(text: &[u8]) -> Result<(), StoreError> {
+    lmdb::read_stamp(text)
+}
+
+/// A store in memory, and a way to its rows that no caller of the engine has.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn open_to_damage(settings: Settings, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Store>, Damage), Error> {
+    let rows = Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?;
+    let damage = rows.damage();
+    Ok((Arc::new(LocalStore::new(rows, settings, clock)), damage))
 }
 
 /// Empties the store of a DSN without reading it.

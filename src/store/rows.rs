@@ -275,7 +275,9 @@ pub(super) fn delete_all(rows: &mut (impl RowsMut + ?Sized), prefix: &[u8]) -> R
 
 /// A number that is 0 while its row is missing.
 pub(super) fn get_number(rows: &(impl Rows + ?Sized), key: &[u8]) -> Result<u64, StoreError> {
-    Ok(rows.get(key)?.and_then(|value| value.try_into().ok()).map_or(0, u64::from_be_bytes))
+    let number = rows.get(key)?.and_then(|value| value.try_into().ok()).map_or(0, u64::from_be_bytes);
+    // What counts rows stays far below; a damaged one must not overflow.
+    Ok(number.min(u64::MAX >> 1))
 }
 
 /// Adds to a number; its row goes when it comes to 0.

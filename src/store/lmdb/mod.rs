@@ -54,6 +54,12 @@ pub(crate) struct Lmdb {
     files: RwLock<Arc<Files>>,
 }
 
+/// Reads the text of a stamp.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_stamp(text: &[u8]) -> Result<(), StoreError> {
+    stamp::Stamp::parse(text, std::path::Path::new("stamp")).map(|_| ())
+}
+
 /// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
 pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
     Ok(opening::reset(&Directory::of(place, settings.group.as_deref())?)?)

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
 use super::place::{Directory, allocate};
-use super::stamp::Stamp;
+use super::stamp::{GENERATIONS, Stamp};
 use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
@@ -328,7 +328,8 @@ impl Patience {
 
 fn latest_generation(directory: &Path) -> u32 {
     let names = fs::read_dir(directory).into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
+    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|&number| number < GENERATIONS).max().unwrap_or(0)
 }
 
 fn old_generations(directory: &Directory, current: u32) -> Vec<std::path::PathBuf> {

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ const NEWEST_FORMAT: u32 = 1;
 pub(super) const FILE: &str = "stamp";
 /// The version of the stamp file itself.
 const STAMP_VERSION: u32 = 1;
+
+/// Beyond the number of every generation that was ever made.
+pub(super) const GENERATIONS: u32 = 1 << 31;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
@@ -69,23 +73,32 @@ impl Stamp {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StoreError::io("read", path, error)),
         };
+        Self::parse(&text, &path).map(Some)
+    }
+
+    /// Reads the text of a stamp that is at `path`.
+    pub(super) fn parse(text: &[u8], path: &Path) -> Result<Self, StoreError> {
         // A newer stamp may have other fields; its version says so before they are missed.
         #[derive(Deserialize)]
         struct Version {
             stamp: u32,
         }
         let damaged = |error: serde_json::Error| {
-            StoreError::corrupt(&path, format!("its stamp cannot be read ({error}); reset the store"))
+            StoreError::corrupt(path, format!("its stamp cannot be read ({error}); reset the store"))
         };
-        let Version { stamp } = serde_json::from_slice(&text).map_err(damaged)?;
+        let Version { stamp } = serde_json::from_slice(text).map_err(damaged)?;
         if stamp > STAMP_VERSION {
-            return Err(newer(directory, format!("stamp version {stamp}")));
+            return Err(newer(path, format!("stamp version {stamp}")));
         }
-        let stamp: Self = serde_json::from_slice(&text).map_err(damaged)?;
+        let stamp: Self = serde_json::from_slice(text).map_err(damaged)?;
         if stamp.format > NEWEST_FORMAT {
-            return Err(newer(directory, format!("format {}", stamp.format)));
+            return Err(newer(path, format!("format {}", stamp.format)));
         }
-        Ok(Some(stamp))
+        if stamp.generation >= GENERATIONS {
+            let reason = format!("its stamp names generation {}, which nobody made; reset the store", stamp.generation);
+            return Err(StoreError::corrupt(path, reason));
+        }
+        Ok(stamp)
     }
 
     /// Puts the stamp in place, all or nothing.
@@ -127,9 +140,9 @@ fn wall_offset() -> Millis {
     wall_now().saturating_sub(BootClock.now()).saturating_add_signed(pretended)
 }
 
-fn newer(directory: &Directory, what: String) -> StoreError {
+fn newer(path: &Path, what: String) -> StoreError {
     StoreError::Incompatible {
-        path: directory.path.clone(),
+        path: path.parent().unwrap_or(path).to_owned(),
         reason: format!("it was written by a newer mcp-state ({what}); upgrade this one, or use another store"),
     }
 }

@@ -6,7 +6,7 @@
  * - the headers X-Worker-Pid and X-Test-Log (what was logged before the reply, or "-") on every reply;
  * - sessions that live for as many milliseconds as the request header X-Test-Ttl-Ms says;
  * - MCP_STATE_DELAYS=SEED:MAX_US, random delays before and after every operation on the store;
- * - the tools `crash` and `stats`.
+ * - the tools `crash` and `stats`, and `publish`, `listen` and `once` for what a store has beside sessions.
  */
 
 declare(strict_types=1);
@@ -60,6 +60,38 @@ $tools->add(new Tool(
         'session' => Store::open()->openSession($call->session->id())?->stats(),
         'store' => Store::open()->stats(),
     ]),
+));
+$tools->add(new Tool(
+    'publish',
+    'Puts a message on the bus; returns its number.',
+    ['topic' => ['type' => 'string'], 'message' => ['type' => 'string']],
+    static fn (array $arguments): string => (string) Store::open()->publish($arguments['topic'], $arguments['message']),
+));
+$tools->add(new Tool(
+    'listen',
+    'Waits for messages of the bus after a cursor; a negative cursor is where the topic ends.',
+    [
+        'topic' => ['type' => 'string'],
+        'cursor' => ['type' => 'integer'],
+        'wait_ms' => ['type' => 'integer', 'minimum' => 0, 'default' => 0],
+    ],
+    static function (array $arguments): string {
+        ['topic' => $topic, 'cursor' => $cursor, 'wait_ms' => $waitMs] = $arguments;
+        $store = Store::open();
+        $cursor = $cursor < 0 ? $store->cursor($topic) : $cursor;
+        if ($waitMs > 0) {
+            $store->waitSince($topic, $cursor, $waitMs);
+        }
+
+        return Json::encode($store->since($topic, $cursor));
+    },
+));
+$tools->add(new Tool(
+    'once',
+    'Uses a key that can be used once.',
+    ['key' => ['type' => 'string'], 'ttl_ms' => ['type' => 'integer', 'minimum' => 1]],
+    static fn (array $arguments): string
+        => Store::open()->consumeOnce($arguments['key'], $arguments['ttl_ms']) ? 'first' : 'used',
 ));
 
 header('X-Worker-Pid: ' . getmypid());

@@ -293,9 +293,15 @@ class PhpFpm(_Php):
     name = "php-fpm"
     _READY = "ready to handle connections"
 
-    def __init__(self, app: Path | str, *, process_control_timeout: int = 30, **options) -> None:
-        """process_control_timeout: seconds that a graceful reload leaves to requests being served."""
+    def __init__(
+        self, app: Path | str, *, process_control_timeout: int = 30, max_requests: int = 0, **options
+    ) -> None:
+        """
+        process_control_timeout: seconds that a graceful reload leaves to requests being served. max_requests: a worker is
+        replaced after so many; 0: never.
+        """
         super().__init__(app, **options)
+        self.max_requests = max_requests
         self.binary = program("PHP_FPM", "php-fpm")
         self.process_control_timeout = process_control_timeout
 
@@ -315,6 +321,7 @@ process_control_timeout = {self.process_control_timeout}
 {pool_user}listen = {self.address}
 pm = static
 pm.max_children = {self.count}
+pm.max_requests = {self.max_requests}
 clear_env = no
 catch_workers_output = yes
 decorate_workers_output = no
@@ -364,15 +371,19 @@ class PhpBuiltin(_Php):
 
 
 class Nginx(Server):
-    """nginx in front of a PhpFpm: every path goes to its entry script, nothing is buffered, waits may be long."""
+    """
+    nginx in front of a PhpFpm: every path goes to its entry script, nothing is buffered, waits may be long. Of several
+    PhpFpm with one entry script, the one that serves the fewest requests gets the next.
+    """
 
     name = "nginx"
 
-    def __init__(self, fastcgi: PhpFpm, *, read_timeout: int = 600, user: str | None = None) -> None:
+    def __init__(self, fastcgi: PhpFpm, *more: PhpFpm, read_timeout: int = 600, user: str | None = None) -> None:
         """read_timeout: seconds of silence after which nginx gives a request up (its own default is 60)."""
         super().__init__(user=user)
         self.binary = program("NGINX", "nginx")
         self.fastcgi = fastcgi
+        self.upstream = (fastcgi, *more)
         self.read_timeout = read_timeout
 
     def prepare(self) -> None:
@@ -402,6 +413,7 @@ class Nginx(Server):
             "REDIRECT_STATUS": "200",
         }
         lines = "\n".join(f"            fastcgi_param {name} {value};" for name, value in parameters.items())
+        pools = "\n".join(f"        server unix:{pool.address} max_fails=0;" for pool in self.upstream)
         (self.dir / "nginx.conf").write_text(
             f"""daemon off;
 pid {self.data}/nginx.pid;
@@ -412,10 +424,14 @@ http {{
     access_log off;
 {temporary}
     client_max_body_size 64m;
+    upstream php {{
+        least_conn;
+{pools}
+    }}
     server {{
         listen 127.0.0.1:{self.port} backlog=1024;
         location / {{
-            fastcgi_pass unix:{self.fastcgi.address};
+            fastcgi_pass php;
             fastcgi_buffering off;
             fastcgi_read_timeout {self.read_timeout}s;
             fastcgi_send_timeout {self.read_timeout}s;

@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk check-model lint fmt cli dist deb bench clean
+.PHONY: help build demo serve test test-sdk check-model soak lint fmt cli dist deb bench clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -37,6 +37,13 @@ test-sdk: ## the drop-ins on the real mcp/sdk: MCP_SDK_AUTOLOAD=/path/to/vendor/
 check-model: ## the state machine in all interleavings, DEPTH steps deep (5)
 	$(setup) build
 	@MCP_STATE_MODEL_DEPTH=$(or $(DEPTH),5) scripts/cargo test --quiet --profile model -p mcp-state --lib session::model -- --nocapture
+
+soak: ## a server under php-fpm for MINUTES=10 while workers come and go; SEED=, DSN=; figures and a plot in build/soak
+	$(setup) test
+	@scripts/build
+	@scripts/build-cli
+	@$(env) MCP_STATE_CLI="$$PWD/build/cli/mcp-state" "$$PYTHON" tests/soak/run.py --minutes $(or $(MINUTES),10) \
+		--seed $(or $(SEED),1) $(if $(DSN),--dsn '$(DSN)') $(ARGS)
 
 lint: ## formatting, clippy, PSR-12, dependency rules
 	$(setup) test

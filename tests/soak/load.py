@@ -19,14 +19,16 @@ import json
 import random
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcpclient import HttpError, McpClient, Question, Reply
 from scenarios import Ask, Options, tool_text
 
 REMARKS = 50
 """So many wrong things are remembered in words; all are counted."""
+WAITS = 1_000_000
 TOPICS = ("news", "prices", "weather")
 SIZES = (10, 1_000, 20_000, 150_000)
 """Bytes of the values that sessions keep."""
@@ -39,7 +41,8 @@ ONCE_TTL = 10.0
 
 
 def now() -> float:
-    return time.monotonic()
+    """Seconds, on the clock of Reply.finished."""
+    return time.perf_counter()
 
 
 @dataclass
@@ -58,6 +61,8 @@ class Ledger:
     kills: list[tuple[float, float]] = field(default_factory=list)
     """When workers were killed: just before, just after."""
     reloads: list[tuple[float, float]] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    """Seconds from sending an answer until the result of the call that asked was there."""
 
     def right(self, what: str, count: int = 1) -> None:
         self.done[what] += count
@@ -141,6 +146,8 @@ class Visit:
         """What the session keeps: the values that each key may have."""
         self.cursors: dict[str, int] = {}
         self.is_destroyed = False
+        self.has_left = False
+        """Whether a stream was broken off: until its worker notices, it takes broadcasts that nobody reads."""
 
     # -- judging
 
@@ -149,12 +156,12 @@ class Visit:
         if reply.timed_out:
             self.ledger.wrong("no answer", f"{what}: none in {reply.seconds:.0f} s")
         elif reply.broken or reply.status in (0, 502):
-            self.ledger.cuts.append((started, now(), f"{what}: HTTP {reply.status} {reply.broken}"))
+            self.ledger.cuts.append((started, reply.finished, f"{what}: HTTP {reply.status} {reply.broken}"))
         elif reply.status == 404 and self.is_destroyed:
             raise Over
         elif reply.status == 404:
             # Its time may run down to three quarters of the TTL between two uses: not every use is written.
-            idle = now() - self.used
+            idle = reply.finished - self.used
             if idle < 0.75 * self.ttl:
                 self.ledger.wrong("session lost", f"{what}: 404 after {idle:.1f} s of {self.ttl:g} s")
             else:
@@ -338,7 +345,7 @@ class Visit:
             await asyncio.sleep(self.rng.uniform(0.02, 0.3))
             call.cancel()
             await asyncio.wait({call})
-        self.used = max(self.used, now() - 1)
+        self.has_left = True
         self.ledger.note("stream broken off by its client")
 
     async def ask(self) -> None:
@@ -380,6 +387,7 @@ class Visit:
             ask, _ = self._ask(1.0)
             question = await ask.question()
             ask.leave()
+            self.has_left = True
         if question is None:
             return
         self.ledger.note("stream broken off by its client")
@@ -419,6 +427,30 @@ class Visit:
         if self.came("junk", reply, started):
             self.ledger.check(reply.status == 202 and not reply.messages, "answer to nothing", "wrong", f"{reply}")
             self.ledger.check("Discarded" in reply.headers.get("x-test-log", ""), "answer discarded", "wrong", f"{reply}")
+
+    async def announce(self) -> None:
+        """A broadcast comes once, on the stream that is open; if there is none, on a later one."""
+        uri = self.load.word("note://note")
+        started = now()
+        id, reply = await self.client.request("resources/subscribe", {"uri": uri})
+        if self.own("subscribe", id, reply, started) is None:
+            return
+        if self.rng.random() < 0.3:
+            await self.text("announce", "announce", {"uri": uri})
+            return
+        async with self.load.long:
+            ask, started = self._ask(ASK_TIMEOUT)
+            await ask.question()
+            announced = await self.text("announce", "announce", {"uri": uri})
+            await ask.answer()
+            reply = await ask.reply()
+        if self.own("ask", ask.id, reply, started) is not None and announced is not None:
+            updates = [update["params"]["uri"] for update in reply.notifications("notifications/resources/updated")]
+            times = updates.count(uri)
+            if times == 0 and self.has_left:
+                self.ledger.note("broadcast that an abandoned stream may have taken")
+            else:
+                self.ledger.check(times == 1, "broadcast", "lost", f"{uri} came {times} times")
 
     async def destroy_under_a_question(self) -> None:
         """DELETE while a stream waits: it ends with an error."""
@@ -460,6 +492,8 @@ class Visit:
         if not answered and not expired:
             self.ledger.wrong("error" if is_error else "swapped", f"ask: {ask.word} got {text[:200]}")
         elif log == "-":
+            if len(self.ledger.waits) < WAITS and question is not None:
+                self.ledger.waits.append(reply.finished - question.answered)
             self.ledger.check(answered, "ask, answered", "lost", f"{ask.word}: the answer was accepted, the call says {text}")
         elif log:
             self.ledger.check(expired, "ask, answered late", "wrong", f"{ask.word}: {log}, but the call returned it")
@@ -510,7 +544,7 @@ class Visit:
         """Two at once use one key: one is the first."""
         key, started = self.load.word("once"), now()
         arguments = {"key": key, "ttl_ms": int(ONCE_TTL * 1000)}
-        texts = [await call for call in [asyncio.ensure_future(self.text("once", "once", arguments)) for _ in range(2)]]
+        texts = await gather(self.text("once", "once", arguments) for _ in range(2))
         if None not in texts:
             self.ledger.check(sorted(texts) == ["first", "used"], "once", "wrong", f"{key}: {texts}")
         again = await self.text("once", "once", arguments)
@@ -536,6 +570,7 @@ ACTIONS: list[tuple[Callable[[Visit], Awaitable[None]], int]] = [
     (Visit.ask_and_leave, 3),
     (Visit.cancel, 3),
     (Visit.junk, 4),
+    (Visit.announce, 4),
     (Visit.destroy_under_a_question, 1),
     (Visit.publish, 8),
     (Visit.listen, 8),
@@ -559,6 +594,12 @@ class Load:
         """What holds a worker for long. Answers need workers, too; a user asks up to three questions at once."""
         self.stopping = asyncio.Event()
         self._words = itertools.count(1)
+        self._visits: set[Visit] = set()
+
+    def streaming(self) -> set[int]:
+        """Pids of the workers that write a stream now."""
+        replies = [reply for visit in self._visits for reply in visit.client.replies.values() if not reply.finished]
+        return {int(reply.headers["x-worker-pid"]) for reply in replies if "x-worker-pid" in reply.headers}
 
     def word(self, prefix: str) -> str:
         return f"{prefix}-{next(self._words)}"
@@ -571,12 +612,14 @@ class Load:
         rng = random.Random(f"{self.seed} user {number}")
         while not self.stopping.is_set():
             visit = Visit(self, rng, self.ttl)
+            self._visits.add(visit)
             try:
                 await self._visit(visit, rng)
             except Over:
                 pass
             finally:
                 visit.client.http.close()
+                self._visits.discard(visit)
 
     async def _visit(self, visit: Visit, rng: random.Random) -> None:
         if not await visit.begin() or rng.random() < 0.1:
@@ -598,9 +641,10 @@ class Load:
         # The others are left behind.
 
 
-async def gather(awaitables) -> None:
-    """All of them, and the first exception afterwards: none is left running."""
+async def gather(awaitables: Iterable[Awaitable[Any]]) -> list[Any]:
+    """What all of them return; the first exception after all have ended."""
     outcomes = await asyncio.gather(*awaitables, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
+    return outcomes

@@ -59,7 +59,7 @@ class Ledger:
     cuts: list[tuple[float, float, str]] = field(default_factory=list)
     """Exchanges that broke off: from when, until when, what it was."""
     kills: list[tuple[float, float]] = field(default_factory=list)
-    """When workers were killed: just before, just after."""
+    """When workers were killed: from just before until they were dead."""
     reloads: list[tuple[float, float]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     """Seconds from sending an answer until the result of the call that asked was there."""

@@ -42,6 +42,7 @@ from lib.servers import DEADLINE, SETUP, Nginx, PhpFpm, unprivileged, wait_until
 from load import Ledger, Load, now  # noqa: E402
 from report import Result  # noqa: E402
 from samples import CommandFailed, Sample, StoreProbe, sample  # noqa: E402
+from scenarios import process_has_ended  # noqa: E402
 
 APP = ROOT / "tests/scenarios/server/index.php"
 LEASE_MS = 5_000
@@ -170,10 +171,11 @@ class Soak:
         try:
             for task in done:
                 task.result()
-            await asyncio.wait_for(asyncio.shield(users), FINISH)
-            await others[1]
-        except asyncio.TimeoutError:
-            self.ledger.wrong("no answer", f"users were not done {FINISH:g} s after the end")
+            finished, _ = await asyncio.wait({users, others[1]}, timeout=FINISH)
+            for task in finished:
+                task.result()
+            if len(finished) < 2:
+                self.ledger.wrong("no answer", f"users or a reload were not done {FINISH:g} s after the end")
         finally:
             for task in (users, *others):
                 task.cancel()
@@ -196,6 +198,8 @@ class Soak:
             pid, before = rng.choice(streaming if streaming and rng.random() < 0.5 else workers), now()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                # Until it has died it can still accept a connection.
+                await process_has_ended(pid, DEADLINE)
                 self.ledger.kills.append((before, now()))
 
     async def _reload(self) -> None:

@@ -8,21 +8,18 @@ mod common;
 #[path = "common/workers.rs"]
 mod workers;
 
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use common::process::{Mount, Result, Worker, cannot_mount, fill, is_root, wait_until_nobody_holds};
 use common::{dsn_in, shared_memory, texts};
-use libtest_mimic::Failed;
 use mcp_state::{
     Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, LateReason, NewSession, OwnerKind, Session,
 };
 use tempfile::TempDir;
-use workers::{REQUEST, Worker, roles};
-
-type Result<T = ()> = std::result::Result<T, Failed>;
+use workers::{REQUEST, roles};
 
 fn main() -> ExitCode {
     workers::main(&[
@@ -745,58 +742,4 @@ impl Damaged {
         stamp[field] = value;
         std::fs::write(self.path.join("stamp"), stamp.to_string()).expect("the stamp can be written");
     }
-}
-
-/// A mounted file system, unmounted at the end.
-struct Mount(TempDir);
-
-impl Mount {
-    fn tmpfs(size: &str) -> Option<Self> {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "none"]).arg(directory.path());
-        command.stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success()).then(|| Self(directory))
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().canonicalize().expect("the mount is there")
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
-    }
-}
-
-/// The kernel drops a killed process's locks a moment after its parent has been told.
-fn wait_until_nobody_holds(guard: &Path) -> Result {
-    use std::os::fd::AsRawFd;
-    let guard = std::fs::File::open(guard)?;
-    let deadline = Instant::now() + Duration::from_secs(20);
-    // SAFETY: the descriptor is open; flock touches no memory.
-    while unsafe { libc::flock(guard.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-        assert!(Instant::now() < deadline, "the guard is never free");
-        std::thread::yield_now();
-    }
-    Ok(())
-}
-
-fn cannot_mount() -> Result {
-    Err("this test mounts a small file system, which needs root".into())
-}
-
-fn is_root() -> bool {
-    // SAFETY: geteuid cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
-
-/// Writes a file until the file system has no byte left.
-fn fill(path: &Path) -> Result {
-    let mut file = std::fs::File::create(path)?;
-    for size in [65_536, 4_096, 1] {
-        while file.write_all(&vec![0; size]).is_ok() {}
-    }
-    Ok(())
 }

@@ -164,6 +164,14 @@ impl Bell {
         }
     }
 
+    /// For whoever is alone with the file: it is the store's, and nobody sleeps, whatever killed processes have left in it.
+    pub(crate) fn begin_anew(&self) {
+        self.header().retired.store(0, Ordering::SeqCst);
+        for slot in 0..SLOTS {
+            self.slot(slot).sleepers.store(0, Ordering::SeqCst);
+        }
+    }
+
     /// Whether [`Bell::retire`] was called by any process.
     pub(crate) fn is_retired(&self) -> bool {
         self.header().retired.load(Ordering::SeqCst) != 0

@@ -1,6 +1,7 @@
 //! What the engine's tests share.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod process;
 pub mod redis;
 
 use std::sync::Arc;

@@ -2,125 +2,36 @@
 //! by lines.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::io::{Read, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcp_state::{
     Claim, DuplicatePolicy, Engine, Error, Interest, NewSession, OwnerKind, OwnerToken, Session, WaitedFor,
 };
-use tempfile::TempDir;
 
+use crate::common::process;
 use crate::common::texts;
 
 pub const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create"}"#;
 
 pub type Test = fn() -> Result<(), Failed>;
 
-/// This program where every user can run it: it may be where only root can read. Made before there are threads, since a file
-/// cannot be run while a child that another thread has just forked has it open for writing.
-static COPY: OnceLock<TempDir> = OnceLock::new();
-
-fn copy_program() -> TempDir {
-    let readable = std::fs::Permissions::from_mode(0o755);
-    let copy = tempfile::Builder::new().permissions(readable).tempdir().expect("a directory");
-    std::fs::copy(std::env::current_exe().expect("this program"), copy.path().join("worker")).expect("a copy");
-    copy
-}
-
 /// What `main` of a test program does: it runs the tests, or plays a role for one of them.
 pub fn main(tests: &[(&'static str, Test)]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|first| first == "--role") {
+        process::deadline(process::WORKER_SECONDS);
         roles::play(&arguments[2..]);
         return ExitCode::SUCCESS;
     }
-    COPY.get_or_init(copy_program);
+    process::deadline(process::TEST_SECONDS);
+    process::copy_program();
     let trials = tests.iter().map(|&(name, test)| Trial::test(name, test)).collect();
     let exit_code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
-    // Nothing in a static is dropped.
-    let _ = std::fs::remove_dir_all(COPY.get_or_init(copy_program).path());
+    process::remove_copy();
     exit_code
-}
-
-/// A worker process; it is killed when the test is done with it.
-pub struct Worker {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-    _input: ChildStdin,
-}
-
-impl Worker {
-    pub fn start(role: &[&str]) -> Self {
-        Self::start_with(role, &[])
-    }
-
-    pub fn start_with(role: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.arg("--role").args(role).envs(environment.iter().copied());
-        Self::spawn(command)
-    }
-
-    pub fn in_namespace(role: &[&str]) -> Self {
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command.arg(std::env::current_exe().expect("this program")).arg("--role").args(role);
-        Self::spawn(command)
-    }
-
-    pub fn as_user(role: &[&str], user: u32, group: u32) -> Self {
-        let mut command = Command::new(COPY.get().expect("main() has made a copy").path().join("worker"));
-        command.arg("--role").args(role).uid(user).gid(group).current_dir("/");
-        Self::spawn(command)
-    }
-
-    pub fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker starts");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let input = child.stdin.take().expect("piped");
-        Self { child, output, _input: input }
-    }
-
-    /// The rest of the worker's next line, which begins with `word`.
-    pub fn line(&mut self, word: &str) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        let line = line.trim_end();
-        match line.strip_prefix(word) {
-            Some(rest) => rest.trim_start().to_owned(),
-            None => panic!("expected {word:?}, the worker said {line:?}"),
-        }
-    }
-
-    pub fn and_then_line(mut self, word: &str) -> String {
-        self.line(word)
-    }
-
-    /// What the worker said went wrong, if it did; to be asked when it has ended.
-    pub fn complaint(&mut self) -> Option<String> {
-        let lines = self.output.by_ref().lines().map_while(std::result::Result::ok);
-        lines.into_iter().find(|line| line.starts_with("wrong"))
-    }
-
-    pub fn kill(&mut self) {
-        self.child.kill().expect("the worker can be killed");
-        self.child.wait().expect("the worker ends");
-    }
-
-    pub fn finish(mut self) -> ExitStatus {
-        self.child.wait().expect("the worker ends")
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// What a worker process does.

@@ -3,6 +3,10 @@
 //! Invariants: an [`Environment`] is opened once per file and process and never closed while the process lives (closing would
 //! drop this process's locks on the lock file); no transaction outlives the call that began it; a thread has at most one
 //! transaction. All rows are in the unnamed database.
+//!
+//! One exception to "never closed": when writing a meta page has failed, LMDB lets nobody use that environment again. It is
+//! then closed and opened anew while no thread has a transaction; the guard, which stays locked, tells other processes that
+//! this one still has the store.
 
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
@@ -11,26 +15,37 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use lmdb_master_sys as ffi;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::error::StoreError;
+use crate::ids::random_bytes;
 use crate::store::rows::{Rows, RowsMut};
 
 /// An open LMDB environment.
 pub(super) struct Environment {
-    env: *mut ffi::MDB_env,
-    dbi: ffi::MDB_dbi,
-    path: PathBuf,
+    opening: Opening,
+    /// Shared by transactions; exclusive while the environment is opened anew.
+    handle: RwLock<Handle>,
 }
 
-// SAFETY: LMDB environments may be used from any thread; transactions stay on the thread that began them, since they borrow
-// the environment and are neither Send nor Sync.
-unsafe impl Send for Environment {}
+/// LMDB's handle; null when it could not be opened anew.
+struct Handle {
+    env: *mut ffi::MDB_env,
+    dbi: ffi::MDB_dbi,
+    /// Random, so that revisions of different files are different.
+    salt: u64,
+}
+
+// SAFETY: LMDB environments may be used from any thread; transactions stay on the thread that began them, since they hold a
+// guard that is not Send.
+unsafe impl Send for Handle {}
 // SAFETY: as above.
-unsafe impl Sync for Environment {}
+unsafe impl Sync for Handle {}
 
 /// How an environment is opened.
-pub(super) struct Opening<'a> {
-    pub(super) directory: &'a Path,
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    pub(super) directory: PathBuf,
     pub(super) map_bytes: usize,
     pub(super) readers: u32,
     pub(super) sync: bool,
@@ -39,53 +54,29 @@ pub(super) struct Opening<'a> {
 
 impl Environment {
     /// Opens the files of a directory. They must belong to no other environment of this process.
-    pub(super) fn open(opening: &Opening<'_>) -> Result<Self, StoreError> {
-        let path = opening.directory.to_owned();
-        let directory = CString::new(path.as_os_str().as_bytes())
-            .map_err(|error| StoreError::io("open", &path, std::io::Error::other(error)))?;
-        let mut env = ptr::null_mut();
-        // SAFETY: `env` receives a handle that is only used after the call succeeded, and is closed on every failure before
-        // anything else was opened with it; the directory is a NUL-terminated string that outlives the calls.
-        unsafe {
-            check("create an environment", &path, ffi::mdb_env_create(&raw mut env))?;
-            let mut flags = ffi::MDB_NORDAHEAD;
-            if !opening.sync {
-                flags |= ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC;
-            }
-            let opened = check("set the map size", &path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
-                .and_then(|()| check("set the readers", &path, ffi::mdb_env_set_maxreaders(env, opening.readers)))
-                .and_then(|()| check("open", &path, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
-            if let Err(error) = opened {
-                ffi::mdb_env_close(env);
-                return Err(error);
-            }
-        }
-        let mut environment = Self { env, dbi: 0, path };
-        match environment.open_database() {
-            Ok(dbi) => {
-                environment.dbi = dbi;
-                Ok(environment)
-            }
-            Err(error) => {
-                environment.close();
-                Err(error)
-            }
-        }
-    }
-
-    fn open_database(&self) -> Result<ffi::MDB_dbi, StoreError> {
-        let mut dbi = 0;
-        let transaction = Transaction::begin(self, ffi::MDB_RDONLY)?;
-        // SAFETY: the transaction is live; a null name means the unnamed database, which always exists.
-        let opened = unsafe { ffi::mdb_dbi_open(transaction.txn, ptr::null(), 0, &raw mut dbi) };
-        transaction.check("open the database", opened)?;
-        Ok(dbi)
+    pub(super) fn open(opening: Opening) -> Result<Self, StoreError> {
+        let handle = RwLock::new(Handle::open(&opening)?);
+        Ok(Self { opening, handle })
     }
 
     /// Closes an environment that was opened in vain: nobody else of this process has its files open.
     pub(super) fn close(self) {
-        // SAFETY: no transaction is live, since each borrows self; the handle is not used again.
-        unsafe { ffi::mdb_env_close(self.env) };
+        self.handle.into_inner().close();
+    }
+
+    fn path(&self) -> &Path {
+        &self.opening.directory
+    }
+
+    /// Opens the environment anew, unless another thread has.
+    fn revive(&self) -> Result<(), StoreError> {
+        let mut handle = self.handle.write();
+        if handle.is_usable() {
+            return Ok(());
+        }
+        std::mem::replace(&mut *handle, Handle::NONE).close();
+        *handle = Handle::open(&self.opening)?;
+        Ok(())
     }
 
     /// A snapshot to read.
@@ -100,11 +91,7 @@ impl Environment {
 
     /// Frees the reader slots of processes that have ended. How many.
     pub(super) fn clear_dead_readers(&self) -> Result<u32, StoreError> {
-        let mut dead: c_int = 0;
-        // SAFETY: the environment is open.
-        let result = unsafe { ffi::mdb_reader_check(self.env, &raw mut dead) };
-        check("check readers", &self.path, result)?;
-        Ok(dead as u32)
+        self.handle.read().clear_dead_readers(self.path())
     }
 
     /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
@@ -116,20 +103,103 @@ impl Environment {
             0
         }
         let mut lines = String::new();
-        // SAFETY: the environment is open; `lines` outlives the call, which calls back on this thread only.
-        unsafe { ffi::mdb_reader_list(self.env, Some(collect), (&raw mut lines).cast()) };
+        let handle = self.handle.read();
+        if !handle.env.is_null() {
+            // SAFETY: the environment is open; `lines` outlives the call, which calls back on this thread only.
+            unsafe { ffi::mdb_reader_list(handle.env, Some(collect), (&raw mut lines).cast()) };
+        }
         lines.lines().filter_map(Reader::parse).collect()
     }
+}
 
-    /// Bytes of the pages in use.
-    fn used_bytes(&self, transaction: &Transaction<'_>) -> Result<u64, StoreError> {
-        // SAFETY: all-zero bytes are a valid MDB_stat, a struct of integers.
-        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the transaction is live and belongs to this environment; `stat` is writable.
-        let result = unsafe { ffi::mdb_stat(transaction.txn, self.dbi, &raw mut stat) };
-        check("read statistics", &self.path, result)?;
-        let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-        Ok(pages as u64 * u64::from(stat.ms_psize))
+impl Handle {
+    const NONE: Handle = Handle { env: ptr::null_mut(), dbi: 0, salt: 0 };
+
+    fn open(opening: &Opening) -> Result<Self, StoreError> {
+        let path = opening.directory.as_path();
+        let directory = CString::new(path.as_os_str().as_bytes())
+            .map_err(|error| StoreError::io("open", path, std::io::Error::other(error)))?;
+        let mut env = ptr::null_mut();
+        // SAFETY: `env` receives a handle that is only used after the call succeeded, and is closed on every failure before
+        // anything else was opened with it; the directory is a NUL-terminated string that outlives the calls.
+        unsafe {
+            check("create an environment", path, ffi::mdb_env_create(&raw mut env))?;
+            let mut flags = ffi::MDB_NORDAHEAD;
+            if !opening.sync {
+                flags |= ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC;
+            }
+            let opened = check("set the map size", path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
+                .and_then(|()| check("set the readers", path, ffi::mdb_env_set_maxreaders(env, opening.readers)))
+                .and_then(|()| check("open", path, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
+            if let Err(error) = opened {
+                ffi::mdb_env_close(env);
+                return Err(error);
+            }
+        }
+        let mut handle = Self { env, dbi: 0, salt: u64::from_le_bytes(random_bytes()) };
+        match handle.open_database(path) {
+            Ok(dbi) => {
+                handle.dbi = dbi;
+                Ok(handle)
+            }
+            Err(error) => {
+                handle.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn open_database(&self, path: &Path) -> Result<ffi::MDB_dbi, StoreError> {
+        let (mut dbi, txn) = (0, self.begin(ffi::MDB_RDONLY));
+        let txn = txn.map_err(|result| check("begin a transaction", path, result).expect_err("it failed"))?;
+        // SAFETY: the transaction is live and ends here; a null name means the unnamed database, which always exists.
+        let opened = unsafe {
+            let opened = ffi::mdb_dbi_open(txn, ptr::null(), 0, &raw mut dbi);
+            ffi::mdb_txn_abort(txn);
+            opened
+        };
+        check("open the database", path, opened).map(|()| dbi)
+    }
+
+    /// Closes the environment; no transaction of it may be live.
+    fn close(self) {
+        // SAFETY: transactions borrow a handle, and this one is owned; a null handle is allowed.
+        unsafe { ffi::mdb_env_close(self.env) };
+    }
+
+    /// Begins a transaction; LMDB's number when it cannot.
+    fn begin(&self, flags: c_uint) -> Result<*mut ffi::MDB_txn, c_int> {
+        if self.env.is_null() {
+            return Err(ffi::MDB_PANIC);
+        }
+        let mut txn = ptr::null_mut();
+        // SAFETY: the environment is open; there is no parent transaction.
+        match unsafe { ffi::mdb_txn_begin(self.env, ptr::null_mut(), flags, &raw mut txn) } {
+            ffi::MDB_SUCCESS => Ok(txn),
+            result => Err(result),
+        }
+    }
+
+    fn is_usable(&self) -> bool {
+        match self.begin(ffi::MDB_RDONLY) {
+            Ok(txn) => {
+                // SAFETY: the transaction is live and is not used again.
+                unsafe { ffi::mdb_txn_abort(txn) };
+                true
+            }
+            Err(result) => result != ffi::MDB_PANIC,
+        }
+    }
+
+    fn clear_dead_readers(&self, path: &Path) -> Result<u32, StoreError> {
+        if self.env.is_null() {
+            return Ok(0);
+        }
+        let mut dead: c_int = 0;
+        // SAFETY: the environment is open.
+        let result = unsafe { ffi::mdb_reader_check(self.env, &raw mut dead) };
+        check("check readers", path, result)?;
+        Ok(dead as u32)
     }
 }
 
@@ -154,23 +224,32 @@ impl Reader {
 /// One cursor serves its rows: rows of one session stand together, and a cursor that stands beside a row finds it without a
 /// search from the root.
 pub(super) struct Transaction<'e> {
-    environment: &'e Environment,
+    path: &'e Path,
     txn: *mut ffi::MDB_txn,
     writes: bool,
     cursor: OnceCell<Cursor>,
+    /// Given back after the transaction has ended, see [`Drop`].
+    handle: RwLockReadGuard<'e, Handle>,
 }
 
 impl<'e> Transaction<'e> {
     fn begin(environment: &'e Environment, flags: c_uint) -> Result<Self, StoreError> {
-        let mut txn = ptr::null_mut();
-        // SAFETY: the environment is open; there is no parent transaction.
-        let mut begin = || unsafe { ffi::mdb_txn_begin(environment.env, ptr::null_mut(), flags, &raw mut txn) };
-        let mut result = begin();
-        if result == ffi::MDB_READERS_FULL && environment.clear_dead_readers()? > 0 {
-            result = begin();
+        let path = environment.path();
+        let mut handle = environment.handle.read();
+        let mut begun = handle.begin(flags);
+        if begun == Err(ffi::MDB_READERS_FULL) && handle.clear_dead_readers(path)? > 0 {
+            begun = handle.begin(flags);
         }
-        check("begin a transaction", &environment.path, result)?;
-        Ok(Self { environment, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor: OnceCell::new() })
+        if begun == Err(ffi::MDB_PANIC) {
+            drop(handle);
+            environment.revive()?;
+            handle = environment.handle.read();
+            begun = handle.begin(flags);
+        }
+        match begun {
+            Ok(txn) => Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor: OnceCell::new(), handle }),
+            Err(result) => Err(check("begin a transaction", path, result).expect_err("it failed")),
+        }
     }
 
     /// Makes the changes last, all at once.
@@ -180,7 +259,7 @@ impl<'e> Transaction<'e> {
         let txn = std::mem::replace(&mut self.txn, ptr::null_mut());
         // SAFETY: the transaction is live and is not used again, whatever the outcome.
         let result = unsafe { ffi::mdb_txn_commit(txn) };
-        check("commit", &self.environment.path, result)
+        check("commit", self.path, result)
     }
 
     fn cursor(&self) -> Result<*mut ffi::MDB_cursor, StoreError> {
@@ -211,7 +290,7 @@ impl<'e> Transaction<'e> {
     }
 
     fn check(&self, action: &'static str, result: c_int) -> Result<(), StoreError> {
-        check(action, &self.environment.path, result)
+        check(action, self.path, result)
     }
 }
 
@@ -269,14 +348,20 @@ impl Rows for Transaction<'_> {
     }
 
     fn used_bytes(&self) -> Result<u64, StoreError> {
-        self.environment.used_bytes(self)
+        // SAFETY: all-zero bytes are a valid MDB_stat, a struct of integers.
+        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the transaction is live and belongs to this environment; `stat` is writable.
+        let result = unsafe { ffi::mdb_stat(self.txn, self.handle.dbi, &raw mut stat) };
+        self.check("read statistics", result)?;
+        let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+        Ok(pages as u64 * u64::from(stat.ms_psize))
     }
 
     fn revision(&self) -> u64 {
         // SAFETY: the transaction is live.
         let number = unsafe { ffi::mdb_txn_id(self.txn) } as u64;
         // A writer has the number that its commit will have.
-        number - u64::from(self.writes)
+        (number - u64::from(self.writes)) ^ self.handle.salt
     }
 }
 
@@ -306,7 +391,7 @@ impl Cursor {
     fn open(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
         let mut cursor = ptr::null_mut();
         // SAFETY: the transaction is live.
-        let result = unsafe { ffi::mdb_cursor_open(transaction.txn, transaction.environment.dbi, &raw mut cursor) };
+        let result = unsafe { ffi::mdb_cursor_open(transaction.txn, transaction.handle.dbi, &raw mut cursor) };
         transaction.check("open a cursor", result)?;
         Ok(Self(cursor))
     }

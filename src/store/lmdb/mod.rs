@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! DIRECTORY/init      locked by whoever is opening the store
-//! DIRECTORY/guard     every process holds a shared lock on it: who gets it exclusively is alone
+//! DIRECTORY/guard     every process holds a shared lock on it, and on data.mdb: who gets both exclusively is alone
 //! DIRECTORY/stamp     who made the files, and which generation is the store's (stamp.rs)
 //! DIRECTORY/N/        the files of generation N:
 //!     data.mdb, lock.mdb   LMDB's; the lock file is allocated before it is mapped
@@ -13,12 +13,14 @@
 //! ```
 //!
 //! Invariants: a process opens the files of a generation once ([`registry`]) and never closes them; a child of a fork opens
-//! its own; live files are never replaced (a reset makes a new generation and retires the old bell). Whatever is mapped is
+//! its own; live files are never replaced (a reset makes a new generation and retires the old bell; so does whoever finds that
+//! somebody else removed one). Whatever is mapped is
 //! allocated first, and LMDB's map is at least four times the logical limit, so that neither a full file system nor a full store can
 //! crash a process or keep it from freeing space.
 
 mod environment;
 mod opening;
+mod pages;
 mod place;
 mod registry;
 mod stamp;
@@ -33,6 +35,7 @@ use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
 use crate::bell::Bell;
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
+use crate::fault;
 use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
@@ -85,13 +88,34 @@ struct Files {
     bell: Arc<Bell>,
     ballast: Mutex<Ballast>,
     /// Held for its shared lock.
-    _guard: File,
+    guard: File,
+    /// The same: tells that the store is open also when the guard has been removed.
+    _data: File,
     directory: Directory,
     /// The generation's directory.
     generation: Directory,
-    /// Device and inode of the data file.
-    identity: (u64, u64),
+    identity: Identity,
     fork_generation: u64,
+}
+
+/// Device and inode of the files that processes must share to share a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    data: Option<(u64, u64)>,
+    lock: Option<(u64, u64)>,
+    bell: Option<(u64, u64)>,
+    guard: Option<(u64, u64)>,
+}
+
+impl Identity {
+    fn of(directory: &Directory, generation: &Directory) -> Self {
+        Self {
+            data: generation.identity("data.mdb"),
+            lock: generation.identity("lock.mdb"),
+            bell: generation.identity("bell"),
+            guard: directory.identity("guard"),
+        }
+    }
 }
 
 struct Ballast {
@@ -155,9 +179,9 @@ impl Files {
         std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
     }
 
-    /// Whether the path still leads to these files, and nobody has moved the store to a new generation.
+    /// Whether the paths still lead to these files, and nobody has moved the store to a new generation.
     fn is_current(&self) -> bool {
-        !self.bell.is_retired() && self.generation.identity("data.mdb") == Some(self.identity)
+        !self.bell.is_retired() && Identity::of(&self.directory, &self.generation) == self.identity
     }
 }
 
@@ -232,6 +256,7 @@ impl Files {
 impl Transactions for Files {
     fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let transaction = self.environment.read()?;
+        fault::point("in-read");
         job(&transaction)
     }
 

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
+use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
 use super::stamp::{GENERATIONS, Stamp};
-use super::{BALLAST_BYTES, Ballast, Files};
+use super::{BALLAST_BYTES, Ballast, Files, Identity};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
@@ -33,6 +34,8 @@ const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
 pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
 /// How long to wait for another process that is opening the store.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take to drop the locks of a killed process.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// What opening comes to.
 pub(super) enum Opened {
@@ -55,11 +58,25 @@ pub(super) fn open(
     });
     let _init = InitLock::take(&directory)?;
     let (guard, alone) = take_guard(&directory)?;
-    let Fate { stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
-    let generation = directory.inside(&stamp.generation.to_string())?;
+    let Fate { mut stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
+    let mut generation = directory.inside(&stamp.generation.to_string())?;
+    if is_torn(&generation, alone)? {
+        if stamp.durable {
+            let reason = "files that its processes share were removed while they ran; end them, then start again";
+            return Err(StoreError::Unsafe { path: directory.path, reason: reason.to_owned() }.into());
+        }
+        // Whoever still has the old files follows at its next request or slice of waiting.
+        stamp.generation = latest_generation(&directory.path).max(stamp.generation) + 1;
+        stamp.settled = false;
+        generation = directory.inside(&stamp.generation.to_string())?;
+    }
+    if !stamp.settled {
+        stamp.write(&directory)?;
+        retire_old_generations(&directory, stamp.generation);
+    }
     // LMDB's lock file must not be touched when this process has it open, under whatever path.
     let identity = generation.identity("data.mdb");
-    if let Some(files) = open_before.iter().find(|files| Some(files.identity) == identity) {
+    if let Some(files) = open_before.iter().find(|files| identity.is_some() && files.identity.data == identity) {
         return Ok(Opened::Before(files.clone()));
     }
     if fresh_locks {
@@ -68,7 +85,7 @@ pub(super) fn open(
             remove(&generation.path.join(name))?;
         }
     }
-    let (files, was_short) = open_files(directory, generation, guard, durability)?;
+    let (files, was_short) = open_files(directory, generation, guard, alone, durability)?;
     match settle(&files, &stamp, alone, was_short, settings, durability) {
         Ok(()) => Ok(Opened::Now(files)),
         Err(error) => {
@@ -76,6 +93,30 @@ pub(super) fn open(
             Err(error)
         }
     }
+}
+
+/// Whether a file that processes share was removed under them, so that a new one would be another: two lock files for one data
+/// file are no exclusion.
+fn is_torn(generation: &Directory, alone: bool) -> Result<bool, StoreError> {
+    let path = generation.path.join("data.mdb");
+    let has = |name| generation.identity(name).is_some();
+    // An empty one is what a process left that was killed while it made the files.
+    if fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(false);
+    }
+    if !alone {
+        return Ok(!has("lock.mdb") || !has("bell"));
+    }
+    // Nobody holds the guard, so nobody should have the data file open.
+    let data = generation.open("data.mdb")?;
+    let mut patience = Patience::of(A_MOMENT);
+    while !try_lock(&data, libc::LOCK_EX).map_err(|error| StoreError::io("lock", &path, error))? {
+        // A process that was killed drops its locks one by one.
+        if patience.wait(&generation.path).is_err() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Brings what was opened to the present: its times, its stamp, and what is left of older generations.
@@ -87,9 +128,11 @@ fn settle(
     settings: &Settings,
     durability: Durability,
 ) -> Result<(), Error> {
+    let settled = Stamp { settled: true, ..stamp.clone() };
     if !alone {
-        if durability == Durability::None && stamp.durable {
-            Stamp { durable: false, ..stamp.clone() }.write(&files.directory)?;
+        let now = Stamp { durable: stamp.durable && durability == Durability::Sync, ..settled };
+        if now != *stamp {
+            now.write(&files.directory)?;
         }
         retire_old_generations(&files.directory, stamp.generation);
         return Ok(());
@@ -99,9 +142,9 @@ fn settle(
     }
     let released = take_over(files, settings, BootClock.now(), &stamp.era())?;
     files.bell.counters().add(Counter::OwnersReleased, released);
-    stamp.write(&files.directory)?;
+    settled.write(&files.directory)?;
     remove_old_generations(&files.directory, stamp.generation);
-    lock(&files._guard, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &files.directory.path, error))?;
+    lock(&files.guard, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &files.directory.path, error))?;
     Ok(())
 }
 
@@ -116,7 +159,7 @@ pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
     let current = found.as_ref().map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
     // Whoever runs goes on with the stamp it fits, whoever resets.
     let stamp = found.unwrap_or_else(|| Stamp::new(current, false));
-    Stamp { generation: current + 1, ..stamp }.write(directory)?;
+    Stamp { generation: current + 1, settled: false, ..stamp }.write(directory)?;
     retire_old_generations(directory, current + 1);
     Ok(())
 }
@@ -138,12 +181,15 @@ impl Fate {
         let fresh = |generation| Ok(Self { stamp: Stamp::new(generation, durable), fresh_locks: false });
         let latest = latest_generation(&directory.path);
         let Some(found) = found else {
-            if !alone || (durable && latest > 0) {
+            // A stamp is made before data is.
+            let has_data = directory.path.join(latest.to_string()).join("data.mdb").exists();
+            if !alone || (durable && has_data) {
                 return Err(StoreError::corrupt(&directory.path, "its stamp is missing; reset the store"));
             }
             return fresh(latest + 1);
         };
-        let mine = Stamp::new(found.generation, durable);
+        let has_data = directory.path.join(found.generation.to_string()).join("data.mdb").exists();
+        let mine = Stamp { settled: found.settled, ..Stamp::new(found.generation, durable) };
         if !alone {
             if let Some(reason) = mine.difference(&found) {
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
@@ -152,11 +198,12 @@ impl Fate {
                 let reason = "running processes of another container use it; give each container its own store, or let them share a pid namespace".to_owned();
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
             }
-            return Ok(Self { stamp: found, fresh_locks: false });
+            // What somebody has begun to make and did not finish is nothing to build on.
+            let generation = if has_data && !found.settled { latest + 1 } else { found.generation };
+            return Ok(Self { stamp: Stamp { generation, ..found }, fresh_locks: false });
         }
         let same_boot = found.boot == mine.boot;
-        let has_data = directory.path.join(found.generation.to_string()).join("data.mdb").exists();
-        if (!same_boot && !found.durable) || !has_data {
+        if (!same_boot && !found.durable) || !has_data || !found.settled {
             return fresh(latest.max(found.generation) + 1);
         }
         let fresh_locks = !same_boot || mine.difference(&found).is_some();
@@ -169,36 +216,41 @@ fn open_files(
     directory: Directory,
     generation: Directory,
     guard: File,
+    alone: bool,
     durability: Durability,
 ) -> Result<(Files, bool), StoreError> {
     let data = generation.path.join("data.mdb");
     // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
-    let was_short = complete_data(&generation.open("data.mdb")?, &data)?;
+    let data_file = generation.open("data.mdb")?;
+    let mut patience = Patience::new();
+    while !try_lock(&data_file, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &data, error))? {
+        patience.wait(&generation.path)?;
+    }
+    let was_short = complete_data(&data_file, &data, alone)?;
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     drop(generation.open_allocated("lock.mdb", LOCK_BYTES)?);
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation, &bell)?;
-    let environment = Environment::open(&Opening {
-        directory: &generation.path,
+    let environment = Environment::open(Opening {
+        directory: generation.path.clone(),
         map_bytes: MAP_BYTES as usize,
         readers: READERS,
         sync: durability == Durability::Sync,
         mode: generation.file_mode(),
     })?;
-    let identity = generation.identity("data.mdb");
-    let Some(identity) = identity else {
-        environment.close();
-        return Err(StoreError::io("find", data, io::Error::from(io::ErrorKind::NotFound)));
-    };
+    if alone {
+        bell.begin_anew();
+    }
     let files = Files {
         environment,
         bell: Arc::new(bell),
         ballast: Mutex::new(ballast),
-        _guard: guard,
+        identity: Identity::of(&directory, &generation),
+        guard,
+        _data: data_file,
         directory,
         generation,
-        identity,
         fork_generation: fork::generation(),
     };
     // A slot that cannot be freed now is freed later.
@@ -219,8 +271,9 @@ fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreErr
 }
 
 /// Sees to it that the data file is as long as its meta pages say: reading the map behind its end would end the process. LMDB
-/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short.
-fn complete_data(file: &File, path: &Path) -> Result<bool, StoreError> {
+/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short. Whoever
+/// is alone also checks its pages: nobody changes them meanwhile.
+fn complete_data(file: &File, path: &Path, alone: bool) -> Result<bool, StoreError> {
     use std::os::unix::fs::FileExt;
     const HEADER: usize = 16;
     const META_BYTES: usize = 160;
@@ -237,13 +290,14 @@ fn complete_data(file: &File, path: &Path) -> Result<bool, StoreError> {
         let at = page + HEADER + offset;
         Some(u64::from_le_bytes(pages.get(at..at + 8)?.try_into().ok()?))
     };
-    let reject = |reason: String| Err(StoreError::corrupt(path, format!("{reason}; reset the store")));
+    let damaged = |reason: String| StoreError::corrupt(path, format!("{reason}; reset the store"));
+    let reject = |reason| Err(damaged(reason));
     // MDB_meta: magic and version (u32 each), address, map size, two MDB_db of 48 bytes, last page, transaction. The page size
     // stands in the first MDB_db's pad field.
     let Some(page_size) = number(0, 24).map(|word| (word & 0xffff_ffff) as usize) else {
         return reject(format!("the data file is only {before} bytes long"));
     };
-    if !(512..=65_536).contains(&page_size) || pages.len() < page_size + META_BYTES {
+    if !(512..=65_536).contains(&page_size) || !page_size.is_power_of_two() || pages.len() < page_size + META_BYTES {
         return reject("its first page is not one of LMDB's".into());
     }
     for page in [0, page_size] {
@@ -255,14 +309,20 @@ fn complete_data(file: &File, path: &Path) -> Result<bool, StoreError> {
     let needed = last.saturating_add(1).saturating_mul(page_size as u64);
     // After the meta pages: a writer lengthens the file before it names the new pages.
     let now = length(file).map_err(|error| io_error("look at", error))?;
-    if now >= needed {
-        return Ok(false);
-    }
     if needed > MAP_BYTES {
         return reject(format!("its meta pages name a page at byte {needed}"));
     }
-    allocate(file, needed).map_err(|error| io_error("lengthen", error))?;
-    Ok(true)
+    let is_short = now < needed;
+    if is_short {
+        allocate(file, needed).map_err(|error| io_error("lengthen", error))?;
+    }
+    if alone {
+        pages::check(file, page_size).map_err(|fault| match fault {
+            Fault::Io(error) => io_error("read", error),
+            Fault::Damage(what) => damaged(what),
+        })?;
+    }
+    Ok(is_short)
 }
 
 /// The guard with a lock on it, and whether it is an exclusive one.
@@ -307,17 +367,22 @@ impl Drop for InitLock {
 /// Waiting within bounds, with pauses that grow.
 struct Patience {
     since: Instant,
+    most: Duration,
     pause: Duration,
 }
 
 impl Patience {
     fn new() -> Self {
-        Self { since: Instant::now(), pause: Duration::from_micros(200) }
+        Self::of(PATIENCE)
+    }
+
+    fn of(most: Duration) -> Self {
+        Self { since: Instant::now(), most, pause: Duration::from_micros(200) }
     }
 
     fn wait(&mut self, path: &Path) -> Result<(), StoreError> {
         let waited = self.since.elapsed();
-        if waited > PATIENCE {
+        if waited > self.most {
             return Err(StoreError::Busy { path: path.to_owned(), waited_ms: waited.as_millis() as u64 });
         }
         std::thread::sleep(self.pause);
@@ -351,8 +416,8 @@ fn remove_old_generations(directory: &Directory, current: u32) {
 /// Tells whoever still uses an old generation that it is one: a reset may have been killed before it could.
 fn retire_old_generations(directory: &Directory, current: u32) {
     for old in old_generations(directory, current) {
-        let bell = fs::OpenOptions::new().read(true).write(true).open(old.join("bell"));
-        if let Ok(bell) = bell.and_then(|file| Bell::in_file(&file))
+        if let Ok(file) = (directory.beneath(old)).open_existing("bell")
+            && let Ok(bell) = Bell::in_file(&file)
             && !bell.is_retired()
         {
             bell.retire();

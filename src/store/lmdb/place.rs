@@ -4,14 +4,20 @@
 //! write to it, or, with `group=`, nobody but that group. Directories are 0700 (2770 with a group), files 0600 (0660).
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::dsn::Place;
 use crate::error::{Error, InvalidArgument, StoreError};
+
+/// Neither through a symlink, nor waiting for whoever opens the other end of a pipe.
+const NEVER_ELSEWHERE: libc::c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+
+/// The most that is read of a text file, in bytes.
+const LONGEST_TEXT: u64 = 64 << 10;
 
 /// A checked directory and who may share its files.
 #[derive(Clone, Debug)]
@@ -97,28 +103,70 @@ impl Directory {
         if self.group.is_some() { 0o660 } else { 0o600 }
     }
 
+    /// A directory inside that is there already, unchecked.
+    pub(super) fn beneath(&self, path: PathBuf) -> Self {
+        Self { path, group: self.group }
+    }
+
     /// Opens a file here to read and write, made if it is not there; never through a symlink.
     pub(super) fn open(&self, name: &str) -> Result<File, StoreError> {
+        self.open_or(true, name)
+    }
+
+    /// The same for a file that is there.
+    pub(super) fn open_existing(&self, name: &str) -> Result<File, StoreError> {
+        self.open_or(false, name)
+    }
+
+    fn open_or(&self, create: bool, name: &str) -> Result<File, StoreError> {
         let path = self.path.join(name);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
+            .create(create)
             .truncate(false)
             .mode(self.file_mode())
-            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .custom_flags(NEVER_ELSEWHERE)
             .open(&path)
             .map_err(|error| StoreError::io("open", &path, error))?;
-        let metadata = file.metadata().map_err(|error| StoreError::io("look at", &path, error))?;
-        if !metadata.is_file() {
-            return Err(StoreError::Unsafe { path, reason: "it is not a regular file; remove it".into() });
-        }
+        let metadata = self.check_file(&file, &path)?;
         if self.group.is_some() && metadata.uid() == effective_user() && metadata.mode() & 0o777 != 0o660 {
             // The umask took the group's part away.
             file.set_permissions(fs::Permissions::from_mode(0o660))
                 .map_err(|error| StoreError::io("set the permissions of", &path, error))?;
         }
         Ok(file)
+    }
+
+    /// The content of a file here; nothing when it is not there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path.join(name);
+        let file = match OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("read", path, error)),
+        };
+        self.check_file(&file, &path)?;
+        let mut content = Vec::new();
+        let mut limited = file.take(LONGEST_TEXT);
+        limited.read_to_end(&mut content).map_err(|error| StoreError::io("read", path, error))?;
+        Ok(Some(content))
+    }
+
+    /// Refuses what is no file of this place alone.
+    fn check_file(&self, file: &File, path: &Path) -> Result<Metadata, StoreError> {
+        let metadata = file.metadata().map_err(|error| StoreError::io("look at", path, error))?;
+        let refuse = |reason: String| Err(StoreError::Unsafe { path: path.to_owned(), reason });
+        if !metadata.is_file() {
+            return refuse("it is not a regular file; remove it".into());
+        }
+        if metadata.nlink() > 1 {
+            return refuse(format!("it has {} names; a store's files are copied, not linked", metadata.nlink()));
+        }
+        if self.group.is_none() && metadata.uid() != effective_user() {
+            return refuse(format!("it belongs to user {}; remove it, or chown it", metadata.uid()));
+        }
+        Ok(metadata)
     }
 
     /// Opens a file here and sees to it that its first `bytes` are allocated: what is mapped must not be missing when it is

@@ -4,7 +4,6 @@
 //! out differently by different C libraries: opening it with the wrong one would break exclusion without a word.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +34,9 @@ pub(super) struct Stamp {
     pub(super) format: u32,
     /// Which directory of files is the store's now.
     pub(super) generation: u32,
+    /// Whether that directory's files were made to the end: else the next to open makes others.
+    #[serde(default = "yes")]
+    pub(super) settled: bool,
     /// The boot whose clock the times in the records are of.
     pub(super) boot: String,
     pub(super) c_library: String,
@@ -49,12 +51,13 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp this library makes here and now.
+    /// The stamp this library makes here and now, before it makes the files.
     pub(super) fn new(generation: u32, durable: bool) -> Self {
         Self {
             stamp: STAMP_VERSION,
             format: NEWEST_FORMAT,
             generation,
+            settled: false,
             boot: boot_id(),
             c_library: C_LIBRARY.to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
@@ -68,11 +71,7 @@ impl Stamp {
     /// The stamp of a store: none in a new one.
     pub(super) fn read(directory: &Directory) -> Result<Option<Self>, StoreError> {
         let path = directory.path.join(FILE);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::io("read", path, error)),
-        };
+        let Some(text) = directory.read(FILE)? else { return Ok(None) };
         Self::parse(&text, &path).map(Some)
     }
 
@@ -133,6 +132,10 @@ impl Stamp {
             format!("running processes use it with {what} {its} and this one has {mine}; use the same build, or another store")
         })
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn wall_offset() -> Millis {

@@ -1,0 +1,91 @@
+//! Faults of the store's place and files, each injected on purpose: whatever happens is a typed error, a documented fresh start
+//! or nothing at all; never a crash, a hang, or data that is wrong.
+//!
+//! Every fault is injected into a process of its own (see [`roles`]), which runs under a deadline. The run ends with the line
+//! `faults: N injected …`. `MCP_STATE_FAULTS=all` (`make faults`) injects all of them, else a sample that `MCP_STATE_SEED`
+//! chooses.
+#![allow(missing_docs, unreachable_pub)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod files;
+mod live;
+mod roles;
+mod tally;
+mod writes;
+
+use std::process::ExitCode;
+
+use common::process::{self, Result, WORKER_SECONDS};
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|first| first == "--role") {
+        process::deadline(WORKER_SECONDS);
+        roles::play(&arguments[2..]);
+        return ExitCode::SUCCESS;
+    }
+    process::deadline(if is_long() { 3600 } else { process::TEST_SECONDS });
+    process::copy_program();
+    let shim = writes::build_shim();
+    type Test = fn() -> Result;
+    let tests: Vec<(&str, Test)> = vec![
+        ("g10_a_call_that_writes_fails_once_with_enospc", || writes::every_call("once", libc::ENOSPC)),
+        ("g10_a_call_that_writes_fails_once_with_eio", || writes::every_call("once", libc::EIO)),
+        ("g10_all_calls_that_write_fail_from_one_on_with_enospc", || writes::every_call("stays", libc::ENOSPC)),
+        ("g10_all_calls_that_write_fail_from_one_on_with_eio", || writes::every_call("stays", libc::EIO)),
+        ("g10_a_write_is_cut_short_and_no_more_can_be_written", || writes::every_call("short", libc::ENOSPC)),
+        ("g8_a_process_is_killed_before_a_call_that_writes", || writes::every_call("kill", 0)),
+        ("g8_a_process_is_killed_after_a_call_that_writes", || writes::every_call("killed", 0)),
+        ("a_file_is_cut_or_lengthened", files::lengths),
+        ("a_file_is_garbage_or_has_some_in_it", files::garbage),
+        ("a_file_is_a_symlink_a_directory_a_pipe_or_has_two_names", files::other_kinds),
+        ("a_file_belongs_to_another_user", files::strangers),
+        ("a_meta_page_has_garbage_in_each_field", files::meta_pages),
+        ("a_data_file_that_is_sound_passes_whatever_was_done_to_it", files::sound),
+        ("a_file_is_removed_under_running_servers", live::removed),
+        ("the_directory_loses_its_permissions_under_a_running_server", live::permissions),
+        ("the_file_system_becomes_read_only_between_two_servers", live::read_only),
+        ("a_stopped_reader_fills_the_store_and_is_named", live::stopped_reader),
+        ("a_process_stopped_inside_a_write_blocks_writers_until_it_goes_on", live::stopped_writer),
+        ("two_library_versions_meet_at_one_store", live::two_versions),
+        ("a_recreated_container_takes_over_and_two_living_ones_are_kept_apart", live::containers),
+    ];
+    let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
+    let exit_code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
+    println!("{}", tally::line());
+    process::remove_copy();
+    drop(shim);
+    exit_code
+}
+
+/// Whether all faults are asked for.
+fn is_long() -> bool {
+    std::env::var("MCP_STATE_FAULTS").is_ok_and(|value| value == "all")
+}
+
+/// What chooses the sample and the garbage.
+fn seed() -> u64 {
+    std::env::var("MCP_STATE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+/// Numbers that repeat with their seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}

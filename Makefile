@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk check-model soak lint fmt cli dist deb bench clean
+.PHONY: help build demo serve test test-sdk check-model soak lint fmt cli dist deb bench faults clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -75,6 +75,10 @@ bench: ## mcp-state and its peers on the same work, side by side (QUICK=1, ONLY=
 	@scripts/build
 	@scripts/cargo build --quiet --release --package mcp-state-bench
 	@$(env) "$$PYTHON" benches/run $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(DSN),--dsn '$(DSN)') $(ARGS)
+
+faults: ## every fault of the store's place and files, injected (minutes); SEED=n for other garbage
+	$(setup) build
+	@$(env) MCP_STATE_FAULTS=all MCP_STATE_SEED="$(or $(SEED),1)" scripts/cargo test --package mcp-state --test faults -- $(ARGS)
 
 clean: ## removes everything that was built or fetched
 	rm -rf build target

@@ -38,7 +38,7 @@ pub(crate) trait Rows {
     fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError>;
     /// Bytes in use.
     fn used_bytes(&self) -> Result<u64, StoreError>;
-    /// The number of the last commit that the transaction sees: two that see the same number see the same rows.
+    /// Names the last commit that the transaction sees: two that see the same see the same rows, of the same files.
     fn revision(&self) -> u64;
 }
 

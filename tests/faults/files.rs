@@ -23,7 +23,8 @@ pub struct Left {
 
 impl Left {
     pub fn new(options: &str) -> Self {
-        let left = Self { options: options.to_owned(), original: tempfile::tempdir_in(shared_memory()).expect("a directory") };
+        let left =
+            Self { options: options.to_owned(), original: tempfile::tempdir_in(shared_memory()).expect("a directory") };
         assert!(Worker::start(&["leave", &left.dsn(&left.path())]).finish().success());
         left
     }
@@ -81,7 +82,11 @@ fn copy_tree(from: &Path, to: &Path) {
     fs::DirBuilder::new().mode(0o700).create(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory").flatten() {
         let target = to.join(entry.file_name());
-        if entry.path().is_dir() { copy_tree(&entry.path(), &target) } else { fs::copy(entry.path(), target).map(drop).expect("a copy") }
+        if entry.path().is_dir() {
+            copy_tree(&entry.path(), &target)
+        } else {
+            fs::copy(entry.path(), target).map(drop).expect("a copy")
+        }
     }
 }
 
@@ -102,7 +107,19 @@ pub fn lengths() -> Result {
         for name in FILES {
             let length = fs::metadata(left.path().join(name))?.len();
             let pages = [1, 2, 3, 4, 8, length / 4096 / 2, (length / 4096).saturating_sub(1)].map(|page| page * 4096);
-            let odd = [0, 1, 17, 100, 4095, 8191, 12_289, length.saturating_sub(1), length + 1, length + 4096, length + (1 << 20)];
+            let odd = [
+                0,
+                1,
+                17,
+                100,
+                4095,
+                8191,
+                12_289,
+                length.saturating_sub(1),
+                length + 1,
+                length + 4096,
+                length + (1 << 20),
+            ];
             for new in pages.into_iter().chain(odd).filter(|&new| new != length) {
                 bad.extend(left.injected(&format!("{name} of {length} bytes has {new}, {options}"), |store| {
                     let file = fs::OpenOptions::new().write(true).open(store.join(name)).expect("the file is there");
@@ -124,7 +141,9 @@ pub fn garbage() -> Result {
         let length = fs::metadata(left.path().join(name))?.len();
         for round in 0..rounds {
             let all = random.bytes(length as usize);
-            bad.extend(left.injected(&format!("{name} is garbage {round}"), |store| write_at(&store.join(name), 0, &all)));
+            bad.extend(
+                left.injected(&format!("{name} is garbage {round}"), |store| write_at(&store.join(name), 0, &all)),
+            );
             bad.extend(left.injected(&format!("{name} begins with garbage {round}"), |store| {
                 write_at(&store.join(name), 0, &all[..all.len().min(4096)]);
             }));
@@ -133,7 +152,9 @@ pub fn garbage() -> Result {
             }));
             let at = random.below(length.saturating_sub(64));
             let some = random.bytes(64.min(length as usize));
-            bad.extend(left.injected(&format!("{name} has garbage at {at}"), |store| write_at(&store.join(name), at, &some)));
+            bad.extend(
+                left.injected(&format!("{name} has garbage at {at}"), |store| write_at(&store.join(name), at, &some)),
+            );
         }
     }
     // What decides where LMDB goes: headers, offsets and page numbers, in every page.
@@ -167,7 +188,9 @@ pub fn other_kinds() -> Result {
                 })
             };
             bad.extend(inject("missing", &|_| ()));
-            bad.extend(inject("a symlink to a file of somebody else", &|path| symlink("/etc/hostname", path).expect("a link")));
+            bad.extend(inject("a symlink to a file of somebody else", &|path| {
+                symlink("/etc/hostname", path).expect("a link")
+            }));
             bad.extend(inject("a symlink to nothing", &|path| symlink("/nonexistent/file", path).expect("a link")));
             bad.extend(inject("a directory", &|path| fs::create_dir(path).expect("a directory")));
             bad.extend(inject("a pipe", &|path| {
@@ -183,7 +206,11 @@ pub fn other_kinds() -> Result {
             bad.extend(left.injected(&format!("the generation is {what}, {options}"), |store| {
                 let (place, aside) = (store.join("1"), store.join("aside"));
                 fs::rename(&place, &aside).expect("moved");
-                if what == "a file" { fs::write(&place, "").expect("a file") } else { symlink(&aside, &place).expect("a link") }
+                if what == "a file" {
+                    fs::write(&place, "").expect("a file")
+                } else {
+                    symlink(&aside, &place).expect("a link")
+                }
             }));
         }
     }
@@ -211,10 +238,17 @@ pub fn meta_pages() -> Result {
     let mut bad = Vec::new();
     let mut random = Random(seed());
     // Header and MDB_meta: (offset, bytes).
-    let fields = [0, 8, 10, 12, 16, 20, 24, 32, 40, 44, 46, 48, 56, 64, 72, 80, 88, 92, 94, 96, 104, 112, 120, 128, 136, 144];
+    let fields =
+        [0, 8, 10, 12, 16, 20, 24, 32, 40, 44, 46, 48, 56, 64, 72, 80, 88, 92, 94, 96, 104, 112, 120, 128, 136, 144];
     for at in fields {
         for value in [0, 1, 2, 3, 0xffff, u64::MAX, 1 << 40, random.next()] {
-            let size = if at == 8 || at == 10 || at == 44 || at == 46 || at == 92 || at == 94 { 2 } else if at < 24 && at > 0 || at == 40 || at == 88 { 4 } else { 8 };
+            let size = if at == 8 || at == 10 || at == 44 || at == 46 || at == 92 || at == 94 {
+                2
+            } else if at < 24 && at > 0 || at == 40 || at == 88 {
+                4
+            } else {
+                8
+            };
             for metas in [&[0_u64][..], &[1], &[0, 1]] {
                 if !is_long() && metas.len() == 1 && random.below(3) != 0 {
                     continue;
@@ -244,7 +278,10 @@ pub fn sound() -> Result {
         }
         let mut worker = Worker::start(&["probe", &dsn]);
         let told = worker.rest();
-        assert!(!told.iter().any(|line| line.starts_with("refused") || line.starts_with("error")), "round {round}: {told:?}");
+        assert!(
+            !told.iter().any(|line| line.starts_with("refused") || line.starts_with("error")),
+            "round {round}: {told:?}"
+        );
     }
     Ok(())
 }

@@ -37,7 +37,11 @@ pub fn removed() -> Result {
                 request(server);
             }
             let gone = path.join(name);
-            if gone.is_dir() { fs::remove_dir_all(&gone)? } else { fs::remove_file(&gone)? }
+            if gone.is_dir() {
+                fs::remove_dir_all(&gone)?
+            } else {
+                fs::remove_file(&gone)?
+            }
             let mut told = vec![request(&mut servers[0])];
             let mut late = Worker::start(&["serve", &dsn]);
             match late.line("") {
@@ -57,7 +61,6 @@ pub fn removed() -> Result {
                 (false, _) => Outcome::Unharmed,
             };
             count(outcome, &fault, &told);
-            println!("{fault}: {outcome:?}");
             if refused {
                 // Ended and started again, it works.
                 for server in &mut servers {
@@ -103,7 +106,10 @@ pub fn permissions() -> Result {
         ("the directory cannot be written", Box::new(|lost| chmod(&path, if lost { 0o500 } else { 0o700 }))),
         ("everybody may write to the directory", Box::new(|lost| chmod(&path, if lost { 0o777 } else { 0o700 }))),
         ("the directory is root's", Box::new(|lost| chown(&path, if lost { 0 } else { USER }))),
-        ("the data file cannot be read", Box::new(|lost| chmod(&path.join("1/data.mdb"), if lost { 0o000 } else { 0o600 }))),
+        (
+            "the data file cannot be read",
+            Box::new(|lost| chmod(&path.join("1/data.mdb"), if lost { 0o000 } else { 0o600 })),
+        ),
         ("the guard is root's", Box::new(|lost| chown(&path.join("guard"), if lost { 0 } else { USER }))),
     ];
     for (fault, change) in changes {
@@ -111,7 +117,8 @@ pub fn permissions() -> Result {
         let mut late = Worker::as_user(&["serve", &dsn], USER, USER);
         let told = [request(&mut server), late.line("")];
         change(false)?;
-        let outcome = if told[1].starts_with("refused StoreUnavailable") { Outcome::Refused } else { Outcome::Unharmed };
+        let outcome =
+            if told[1].starts_with("refused StoreUnavailable") { Outcome::Refused } else { Outcome::Unharmed };
         count(outcome, fault, &told);
         let mut again = Worker::as_user(&["serve", &dsn], USER, USER);
         assert_eq!(again.line(""), "ready", "{fault}");

@@ -210,7 +210,8 @@ fn scenario(dsn: &str) {
         }
         step("enqueue", &1, || {
             let number = a.enqueue_outgoing(&owner, &own("m"), "")?;
-            Ok(a.peek_outgoing(&owner, 10).map_or(1, |queued| u64::from(queued.last().is_some_and(|last| last.sequence == number))))
+            Ok(a.peek_outgoing(&owner, 10)
+                .map_or(1, |queued| u64::from(queued.last().is_some_and(|last| last.sequence == number))))
         });
         step("detach", &true, || Ok(a.detach(&owner)?.is_some()));
     }

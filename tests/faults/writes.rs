@@ -21,7 +21,8 @@ pub fn build_shim() -> TempDir {
     let library = directory.path().join("shim.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/shim.c");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let built = Command::new(&compiler).args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();
+    let built =
+        Command::new(&compiler).args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();
     assert!(built.is_ok_and(|status| status.success()), "{compiler} builds tests/faults/shim.c");
     SHIM.get_or_init(|| library);
     directory
@@ -42,7 +43,7 @@ enum Setting {
 pub fn every_call(mode: &str, errno: i32) -> Result {
     let mut bad = Vec::new();
     for setting in [Setting::New, Setting::NewInMemory, Setting::OfAnotherBoot] {
-        let step = if is_long() { 1 } else { 4 };
+        let step = if is_long() { 1 } else { 6 };
         let first = if is_long() { 1 } else { 1 + seed() % step };
         let mut at = first;
         while let Some((outcome, what)) = one_call(setting, at, mode, errno) {
@@ -117,11 +118,14 @@ fn judge(
     let (did, tried, lasting) = (of(told, "did "), of(told, "try "), of(lasts, "lasts "));
     let mut marks: BTreeSet<_> = ["create", "small", "large", "publish", "once"].map(str::to_owned).into();
     // `b` was made, and destroyed in the end.
-    marks.insert(if did.contains("destroy-b") || !did.contains("create-b") { "destroy-b" } else { "create-b" }.to_owned());
+    marks.insert(
+        if did.contains("destroy-b") || !did.contains("create-b") { "destroy-b" } else { "create-b" }.to_owned(),
+    );
     // The one that was cut off may have been done or not.
     let cut_off = told.iter().rev().find_map(|line| line.strip_prefix("try ")).map(|name| name.trim().to_owned());
     for mark in marks {
-        let open = killed && cut_off.as_ref().is_some_and(|name| name == &mark || name.ends_with("-b") && mark.ends_with("-b"));
+        let open = killed
+            && cut_off.as_ref().is_some_and(|name| name == &mark || name.ends_with("-b") && mark.ends_with("-b"));
         if open {
             continue;
         }

@@ -262,6 +262,12 @@ impl<'e> Transaction<'e> {
         check("commit", self.path, result)
     }
 
+    /// The number of the snapshot, or of the commit to be.
+    pub(super) fn number(&self) -> u64 {
+        // SAFETY: the transaction is live.
+        unsafe { ffi::mdb_txn_id(self.txn) as u64 }
+    }
+
     fn cursor(&self) -> Result<*mut ffi::MDB_cursor, StoreError> {
         if let Some(cursor) = self.cursor.get() {
             return Ok(cursor.0);
@@ -358,10 +364,8 @@ impl Rows for Transaction<'_> {
     }
 
     fn revision(&self) -> u64 {
-        // SAFETY: the transaction is live.
-        let number = unsafe { ffi::mdb_txn_id(self.txn) } as u64;
         // A writer has the number that its commit will have.
-        (number - u64::from(self.writes)) ^ self.handle.salt
+        (self.number() - u64::from(self.writes)) ^ self.handle.salt
     }
 }
 

@@ -39,7 +39,7 @@ use crate::fault;
 use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
-use environment::Environment;
+use environment::{Environment, Reader};
 pub use place::FoundStore;
 use place::{Directory, allocate};
 
@@ -48,6 +48,9 @@ const BALLAST_BYTES: u64 = 1 << 20;
 
 /// In what steps less ballast is made do with.
 const BALLAST_STEP: u64 = 64 << 10;
+
+/// So many commits a reader may be behind without being named for it.
+const A_FEW: u64 = 16;
 
 /// Rows in an LMDB environment.
 pub(crate) struct Lmdb {
@@ -158,18 +161,24 @@ impl Lmdb {
 
     /// Says of a full store what is full: its own limit, the map, or the file system.
     fn full(&self, files: &Files, error: StoreError) -> StoreError {
-        let detail = match error {
+        let what = match error {
             StoreError::Full { used: 1.., .. } => return error,
-            StoreError::Io { .. } => " (the file system is full)".to_owned(),
-            _ => {
-                let readers = files.environment.readers().into_iter().filter(|reader| reader.transaction.is_some());
-                match readers.min_by_key(|reader| reader.transaction) {
-                    Some(reader) => format!(" (the map is full; process {} keeps an old snapshot: end it)", reader.pid),
-                    None => " (the map is full)".to_owned(),
-                }
-            }
+            StoreError::Io { .. } => "the file system is full",
+            _ => "the map is full",
         };
-        let used = files.environment.read().and_then(|transaction| transaction.used_bytes()).unwrap_or_default();
+        let (mut used, mut reader) = (0, String::new());
+        let readers = files.environment.readers();
+        if let Ok(transaction) = files.environment.read() {
+            used = transaction.used_bytes().unwrap_or_default();
+            // Whoever reads an old snapshot keeps its pages from being used again.
+            let is_old =
+                |reader: &Reader| reader.transaction.is_some_and(|number| number + A_FEW < transaction.number());
+            let old = readers.into_iter().filter(is_old);
+            if let Some(old) = old.min_by_key(|reader| reader.transaction) {
+                reader = format!("; process {} keeps an old snapshot: end it", old.pid);
+            }
+        }
+        let detail = format!(" ({what}{reader})");
         StoreError::Full { used, limit: self.limit_bytes, needed: 0, detail }
     }
 }

@@ -42,7 +42,7 @@ pub(super) enum Opened {
     /// This process had the files open already.
     Before(Arc<Files>),
     /// They are open now.
-    Now(Files),
+    Now(Arc<Files>),
 }
 
 /// Opens the files in `directory`, unless they are among those this process has open.
@@ -87,7 +87,7 @@ pub(super) fn open(
     }
     let (files, was_short) = open_files(directory, generation, guard, alone, durability)?;
     match settle(&files, &stamp, alone, was_short, settings, durability) {
-        Ok(()) => Ok(Opened::Now(files)),
+        Ok(()) => Ok(Opened::Now(Arc::new(files))),
         Err(error) => {
             files.environment.close();
             Err(error)

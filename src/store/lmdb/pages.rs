@@ -197,7 +197,8 @@ impl Walk<'_> {
                 return wrong("a key is too long");
             }
             let key = &page[at + NODE_HEADER..data];
-            let (low, flags) = (u64::from(u16_at(&page, at)) | u64::from(u16_at(&page, at + 2)) << 16, u16_at(&page, at + 4));
+            let (low, flags) =
+                (u64::from(u16_at(&page, at)) | u64::from(u16_at(&page, at + 2)) << 16, u16_at(&page, at + 4));
             if kind == BRANCH {
                 // The first separator of a branch is not looked at.
                 if index > 0 && !seen.separate(key) {
@@ -266,7 +267,11 @@ impl Walk<'_> {
 
 impl Seen {
     fn rises(&self, one: &[u8], next: &[u8]) -> bool {
-        if self.integer_keys && one.len() == 8 && next.len() == 8 { u64_at(one, 0) < u64_at(next, 0) } else { one < next }
+        if self.integer_keys && one.len() == 8 && next.len() == 8 {
+            u64_at(one, 0) < u64_at(next, 0)
+        } else {
+            one < next
+        }
     }
 
     /// The next key of a leaf. Whether it is in order.

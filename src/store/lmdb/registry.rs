@@ -52,7 +52,6 @@ pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Err
     Ok(match opening::open(place, directory, settings, &open)? {
         Opened::Before(files) => files,
         Opened::Now(files) => {
-            let files = Arc::new(files);
             open.push(files.clone());
             files
         }

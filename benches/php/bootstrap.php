@@ -11,7 +11,7 @@ namespace McpState\Bench;
 require __DIR__ . '/../../php/autoload.php';
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    $file = __DIR__ . '/' . strtr($name, ['\\' => '/', 'Peers\\' => 'peers/', 'Pairs\\' => 'pairs/']) . '.php';
+    $file = __DIR__ . '/' . strtr($name, ['\\' => '/', 'Peers\\' => 'peers/', 'Pairs\\' => 'pairs/', 'Collections\\' => 'collections/']) . '.php';
     if ($name !== '' && is_file($file)) {
         require $file;
     }

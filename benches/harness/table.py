@@ -37,7 +37,13 @@ def spread(row: Row) -> str:
 
 def extra(row: Row) -> str:
     """What only some rows have, in words."""
-    words = {"wrong_in_1000": "of 1,000 rounds {:.0f} wrong", "ratio_to_smallest": "{:.2f} x the smallest", "bytes_per_session": "{:,.0f} bytes a session"}
+    words = {
+        "wrong_in_1000": "of 1,000 rounds {:.0f} wrong",
+        "ratio_to_smallest": "{:.2f} x the smallest",
+        "bytes_per_session": "{:,.0f} bytes a session",
+        "per_second": "{:,.0f} a second",
+        "x_one_call": "{:.2f} x one call",
+    }
     return ", ".join(text.format(row.more[name]) for name, text in words.items() if row.more.get(name))
 
 

@@ -9,9 +9,11 @@ declare(strict_types=1);
 namespace McpState\Bench;
 
 require __DIR__ . '/../../php/autoload.php';
+const FOLDERS = ['\\' => '/', 'Peers\\' => 'peers/', 'Pairs\\' => 'pairs/', 'Collections\\' => 'collections/'];
+
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    $file = __DIR__ . '/' . strtr($name, ['\\' => '/', 'Peers\\' => 'peers/', 'Pairs\\' => 'pairs/', 'Collections\\' => 'collections/']) . '.php';
+    $file = __DIR__ . '/' . strtr($name, FOLDERS) . '.php';
     if ($name !== '' && is_file($file)) {
         require $file;
     }

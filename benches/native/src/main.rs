@@ -3,6 +3,7 @@
 //! ```text
 //! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES PENDING
 //! mcp-state-bench wake PEER PLACE
+//! mcp-state-bench request HOST:PORT PATH
 //! ```
 //!
 //! PLACE is a DSN for ours and a directory for the others. `round` and `wake` speak the protocols of benches/php/round.php and
@@ -11,6 +12,7 @@
 mod lmdb;
 mod peers;
 mod process;
+mod request;
 mod round;
 mod samples;
 mod wake;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
             round::serve(peer, place, processes, spread, &[sessions, content, message, pending])
         }
         ["wake", peer, place] => wake::serve(peer, place),
+        ["request", address, path] => request::serve(address, path),
         _ => Err("the first lines of benches/native/src/main.rs say how this is called".into()),
     };
     match done {

@@ -17,6 +17,13 @@ impl Samples {
     }
 }
 
+/// Those of several together.
+impl FromIterator<Samples> for Samples {
+    fn from_iter<I: IntoIterator<Item = Samples>>(samples: I) -> Self {
+        Self(samples.into_iter().flat_map(|samples| samples.0).collect())
+    }
+}
+
 /// As JSON: how many, the median, the 99th percentile.
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parents[3]
-STAGED = ("php", "examples", "tests")
+STAGED = ("php", "examples", "tests", "benches")
 DEADLINE = 30.0  # seconds for a start, a stop or a reload, before it counts as failed
 TICK = 0.01  # seconds between two looks at something that sends no event
 

@@ -4,6 +4,7 @@
 //! option is an error, never ignored: a misspelt limit must not go unnoticed.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::clock::Millis;
@@ -20,6 +21,79 @@ pub enum Place {
     SharedMemory(String),
     /// `file:///DIRECTORY`: in a directory, for the processes of one machine, durable.
     Directory(PathBuf),
+    /// `redis://HOST`, `rediss://HOST`, `redis+unix:///SOCKET`: in a Redis or Valkey server, for the processes of several
+    /// machines.
+    Redis(Box<Server>),
+}
+
+/// A Redis or Valkey server, or several that hold one store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it listens. Several: any of a cluster's nodes, or the sentinels.
+    pub addresses: Vec<Address>,
+    /// Whether connections are encrypted.
+    pub tls: bool,
+    /// Who logs in; the default user when there is none.
+    pub user: Option<String>,
+    /// With what.
+    pub password: Option<Secret>,
+    /// The number of the database.
+    pub database: u32,
+    /// What all keys begin with: stores of one server differ in it.
+    pub prefix: String,
+    /// Which server to ask.
+    pub layout: Layout,
+    /// How long connecting may take.
+    pub connect_timeout_ms: Millis,
+    /// How long an answer may take.
+    pub timeout_ms: Millis,
+    /// How long an operation is tried again while the server cannot serve.
+    pub retry_ms: Millis,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Host and port.
+    Tcp(String, u16),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+/// How servers stand to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// There is one.
+    Single,
+    /// A Redis cluster: each node has a part of the keys.
+    Cluster,
+    /// Sentinels say which server is the master of this name.
+    Sentinel(String),
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub(crate) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, address) in self.addresses.iter().enumerate() {
+            match address {
+                Address::Tcp(host, port) if at == 0 => {
+                    write!(f, "{}://{host}:{port}", if self.tls { "rediss" } else { "redis" })?;
+                }
+                Address::Tcp(host, port) => write!(f, ",{host}:{port}")?,
+                Address::Unix(path) => write!(f, "redis+unix://{}", path.display())?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A parsed DSN.
@@ -34,6 +108,16 @@ pub struct Dsn {
 /// The longest name of a shared-memory store, in bytes.
 const MAX_NAME: usize = 64;
 
+/// The lease where the death of a process can seldom be seen, unless something else is set.
+const LEASE_ACROSS_MACHINES_MS: Millis = 300_000;
+
+/// The port of a server when the DSN names none.
+const REDIS_PORT: u16 = 6379;
+
+/// Options of servers.
+const SERVER_OPTIONS: [&str; 9] =
+    ["prefix", "db", "user", "password", "cluster", "sentinel", "connect_timeout_ms", "timeout_ms", "retry_ms"];
+
 /// Options that are not limits.
 const OPTIONS: [&str; 6] = ["ttl_ms", "lease_ms", "request_timeout_ms", "on_full", "durability", "group"];
 
@@ -45,9 +129,20 @@ impl Dsn {
 
     /// Parses `dsn`; its options go over `settings`.
     pub fn parse_over(dsn: &str, mut settings: Settings) -> Result<Self, DsnError> {
-        let (scheme, rest) = dsn.split_once("://").ok_or_else(|| DsnError::NoScheme { dsn: shorten(dsn) })?;
+        let (scheme, rest) = dsn.split_once("://").ok_or_else(|| DsnError::NoScheme { dsn: shorten(&shown(dsn)) })?;
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let bad_place = |reason: String| DsnError::BadPlace { dsn: shorten(dsn), reason };
+        let bad_place = |reason: String| DsnError::BadPlace { dsn: shorten(&shown(dsn)), reason };
+        if let "redis" | "rediss" | "redis+unix" = scheme {
+            let mut server = server(scheme, place).map_err(bad_place)?;
+            if settings.lease_ms == Settings::default().lease_ms {
+                settings.lease_ms = LEASE_ACROSS_MACHINES_MS;
+            }
+            for_each_option(options, |name, value| match set_server(&mut server, name, value)? {
+                true => Ok(()),
+                false => set(&mut settings, name, value),
+            })?;
+            return Ok(Self { place: Place::Redis(Box::new(server)), settings });
+        }
         let place = decode(place).ok_or_else(|| bad_place("its percent escapes are not UTF-8".into()))?;
         let place = match scheme {
             "memory" if place.is_empty() => Place::Memory,
@@ -62,13 +157,113 @@ impl Dsn {
             "file" => return Err(bad_place("the directory must be absolute; write file:///DIRECTORY".into())),
             _ => return Err(DsnError::UnknownScheme { scheme: scheme.chars().take(40).collect() }),
         };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let value = decode(value).ok_or_else(|| bad_option(name, value, "its percent escapes are not UTF-8"))?;
-            set(&mut settings, name, &value)?;
-        }
+        for_each_option(options, |name, value| set(&mut settings, name, value))?;
         Ok(Self { place, settings })
     }
+}
+
+fn for_each_option(options: &str, mut set: impl FnMut(&str, &str) -> Result<(), DsnError>) -> Result<(), DsnError> {
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let value = decode(value).ok_or_else(|| bad_option(name, value, "its percent escapes are not UTF-8"))?;
+        set(name, &value)?;
+    }
+    Ok(())
+}
+
+/// The DSN as it may be shown: without a password.
+pub(crate) fn shown(dsn: &str) -> String {
+    let Some((scheme, rest)) = dsn.split_once("://") else { return dsn.to_owned() };
+    let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
+    let place = match place.rsplit_once('@') {
+        Some((login, place)) => match login.split_once(':') {
+            Some((user, _)) => format!("{user}:…@{place}"),
+            None => format!("{login}@{place}"),
+        },
+        None => place.to_owned(),
+    };
+    let hide = |option: &str| if option.starts_with("password=") { "password=…".to_owned() } else { option.to_owned() };
+    let options = options.map(|options| options.split('&').map(hide).collect::<Vec<_>>().join("&"));
+    options.map_or(format!("{scheme}://{place}"), |options| format!("{scheme}://{place}?{options}"))
+}
+
+/// The server at `[user[:password]@]host[:port][,host…][/db]`, or at the socket of this path.
+fn server(scheme: &str, place: &str) -> Result<Server, String> {
+    let text = |part: &str| decode(part).map(Cow::into_owned).ok_or("its percent escapes are not UTF-8".to_owned());
+    let mut server = Server {
+        addresses: Vec::new(),
+        tls: scheme == "rediss",
+        user: None,
+        password: None,
+        database: 0,
+        prefix: "mcp-state:".to_owned(),
+        layout: Layout::Single,
+        connect_timeout_ms: 1_000,
+        timeout_ms: 2_000,
+        retry_ms: 2_000,
+    };
+    let (login, place) = place.rsplit_once('@').map_or(("", place), |(login, place)| (login, place));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    server.user = Some(text(user)?).filter(|user| !user.is_empty());
+    server.password = Some(text(password)?).filter(|password| !password.is_empty()).map(Secret);
+    if scheme == "redis+unix" {
+        let path = text(place)?;
+        if !path.starts_with('/') || path.contains('\0') {
+            return Err("the socket's path must be absolute; write redis+unix:///PATH".to_owned());
+        }
+        server.addresses.push(Address::Unix(path.into()));
+        return Ok(server);
+    }
+    let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
+    if !database.is_empty() {
+        server.database = database.parse().map_err(|_| "the database must be a number; write redis://HOST/0".to_owned())?;
+    }
+    for host in hosts.split(',') {
+        server.addresses.push(address(&text(host)?).ok_or(format!("write {scheme}://HOST or {scheme}://HOST:PORT"))?);
+    }
+    Ok(server)
+}
+
+/// `host`, `host:port`, `[address]` or `[address]:port`.
+fn address(text: &str) -> Option<Address> {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':')?)),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Some(REDIS_PORT), |port| port.parse().ok())?;
+    (!host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '\0'))
+        .then(|| Address::Tcp(host.to_owned(), port))
+}
+
+/// Sets an option of servers. Whether it is one.
+fn set_server(server: &mut Server, name: &str, value: &str) -> Result<bool, DsnError> {
+    match name {
+        "prefix" if is_prefix(value) => server.prefix = value.to_owned(),
+        "prefix" => {
+            let reason = format!("it must be 1 to {MAX_NAME} letters, digits, colons, dots, dashes or underscores");
+            return Err(bad_option(name, value, &reason));
+        }
+        "db" => server.database = value.parse().map_err(|_| bad_option(name, value, "it must be a number"))?,
+        "user" => server.user = Some(value.to_owned()),
+        "password" => server.password = Some(Secret(value.to_owned())),
+        "cluster" => {
+            let choices = [("1", Layout::Cluster), ("0", Layout::Single)];
+            server.layout = one_of(name, value, &choices)?;
+        }
+        "sentinel" if !value.is_empty() => server.layout = Layout::Sentinel(value.to_owned()),
+        "sentinel" => return Err(bad_option(name, value, "it must be the name of the master the sentinels watch")),
+        "connect_timeout_ms" => server.connect_timeout_ms = span(name, value)?,
+        "timeout_ms" => server.timeout_ms = span(name, value)?,
+        "retry_ms" => server.retry_ms = span(name, value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn is_prefix(prefix: &str) -> bool {
+    (1..=MAX_NAME).contains(&prefix.len())
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":._-".contains(&byte))
 }
 
 fn is_name(name: &str) -> bool {
@@ -103,7 +298,11 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError>
 }
 
 fn unknown_option(name: &str) -> DsnError {
-    let known: Vec<_> = OPTIONS.into_iter().chain(Limit::ALL.iter().map(|limit| limit.name())).collect();
+    let known: Vec<_> = OPTIONS
+        .into_iter()
+        .chain(Limit::ALL.iter().map(|limit| limit.name()))
+        .chain(SERVER_OPTIONS)
+        .collect();
     DsnError::UnknownOption { option: name.chars().take(40).collect(), known: known.join(", ") }
 }
 
@@ -124,10 +323,10 @@ fn span(name: &str, value: &str) -> Result<Millis, DsnError> {
     }
 }
 
-fn one_of<T: Copy>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, DsnError> {
+fn one_of<T: Clone>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T, DsnError> {
     let chosen = choices.iter().find(|(choice, _)| *choice == value);
-    chosen.map(|&(_, chosen)| chosen).ok_or_else(|| {
-        let names: Vec<_> = choices.iter().map(|&(choice, _)| choice).collect();
+    chosen.map(|(_, chosen)| chosen.clone()).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
         bad_option(name, value, &format!("it must be {}", names.join(" or ")))
     })
 }
@@ -150,7 +349,8 @@ fn parse_number(text: &str) -> Option<u64> {
 }
 
 fn bad_option(option: &str, value: &str, reason: &str) -> DsnError {
-    DsnError::BadOption { option: option.chars().take(40).collect(), value: shorten(value), reason: reason.to_owned() }
+    let value = if option == "password" { "…".to_owned() } else { shorten(value) };
+    DsnError::BadOption { option: option.chars().take(40).collect(), value, reason: reason.to_owned() }
 }
 
 #[cfg(test)]
@@ -178,6 +378,44 @@ mod tests {
     }
 
     #[test]
+    fn a_server_is_named_in_full() {
+        let server = |dsn: &str| match Dsn::parse(dsn).unwrap().place {
+            Place::Redis(server) => *server,
+            other => panic!("{other:?}"),
+        };
+        let full = server("rediss://ann:p%40ss@a.example,[::1]:7000/3?prefix=x:&cluster=1&retry_ms=5");
+        let addresses = [Address::Tcp("a.example".into(), 6379), Address::Tcp("::1".into(), 7000)];
+        assert_eq!((full.addresses, full.tls, full.database), (addresses.to_vec(), true, 3));
+        assert_eq!((full.user.as_deref(), full.password), (Some("ann"), Some(Secret("p@ss".into()))));
+        assert_eq!((full.prefix.as_str(), full.layout, full.retry_ms), ("x:", Layout::Cluster, 5));
+        let socket = server("redis+unix:///run/r.sock?db=2&password=x&sentinel=main");
+        assert_eq!((socket.addresses, socket.database), (vec![Address::Unix("/run/r.sock".into())], 2));
+        assert_eq!(socket.layout, Layout::Sentinel("main".into()));
+        assert_eq!(Dsn::parse("redis://h").unwrap().settings.lease_ms, 300_000);
+        assert_eq!(Dsn::parse("redis://h?lease_ms=7").unwrap().settings.lease_ms, 7);
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (dsn, expected) in [
+            ("redis://ann:secret@h/1?ttl_ms=5", "redis://ann:…@h/1?ttl_ms=5"),
+            ("redis://:secret@h", "redis://:…@h"),
+            ("redis://h?db=1&password=secret&prefix=x", "redis://h?db=1&password=…&prefix=x"),
+            ("shm://x", "shm://x"),
+        ] {
+            assert_eq!(shown(dsn), expected);
+        }
+        for dsn in ["redis://ann:secret@h/1", "redis://h?password=secret"] {
+            let shown = format!("{:?}", Dsn::parse(dsn).unwrap());
+            assert!(!shown.contains("secret"), "{shown}");
+        }
+        for dsn in ["redis://ann:secret@h:x", "redis://ann:secret@/0"] {
+            let shown = Dsn::parse(dsn).unwrap_err().to_string();
+            assert!(!shown.contains("secret"), "{shown}");
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused_by_name() {
         for (dsn, part) in [
             ("", "no scheme"),
@@ -197,6 +435,13 @@ mod tests {
             ("memory://?max_store_bytes=99999999999G", "whole number"),
             ("memory://?on_full=maybe", "evict or reject"),
             ("memory://?durability=some", "none or sync"),
+            ("redis://", "redis://HOST"),
+            ("redis://h:port", "redis://HOST:PORT"),
+            ("redis://h/x", "must be a number"),
+            ("redis+unix://x", "redis+unix:///PATH"),
+            ("redis://h?prefix=*", "letters"),
+            ("redis://h?cluster=yes", "1 or 0"),
+            ("memory://?cluster=1", "not known"),
         ] {
             let message = Dsn::parse(dsn).unwrap_err().to_string();
             assert!(message.contains(part), "{dsn}: {message}");

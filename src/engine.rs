@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
-use crate::clock::{BootClock, Clock, Millis};
+use crate::bell::{Counter, Ring, Slept};
+use crate::clock::{Clock, Millis};
 use crate::dsn::{Dsn, MAX_SPAN_MS};
-use crate::error::{Error, InvalidArgument, LimitExceeded, StoreError};
+use crate::error::{Error, InvalidArgument, LimitExceeded};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
 use crate::process::Process;
 use crate::session::{
@@ -141,7 +141,7 @@ impl Engine {
 
     /// The same with `settings` in place of the defaults; the DSN's options go over them.
     pub fn open_over(dsn: &str, settings: Settings) -> Result<Self, Error> {
-        Self::with_clock(dsn, settings, Arc::new(BootClock))
+        Self::open_with(dsn, settings, None)
     }
 
     /// Opens a store that is there already, and makes nothing: for tools that look at the stores of others.
@@ -158,9 +158,13 @@ impl Engine {
 
     /// The same with a clock of the caller's: all users of the store must share it.
     pub fn with_clock(dsn: &str, settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::open_with(dsn, settings, Some(clock))
+    }
+
+    fn open_with(dsn: &str, settings: Settings, clock: Option<Arc<dyn Clock>>) -> Result<Self, Error> {
         let parsed = Dsn::parse_over(dsn, settings)?;
         let store = store::open(&parsed, clock)?;
-        Ok(Self { store, settings: Arc::new(parsed.settings), dsn: dsn.into() })
+        Ok(Self { store, settings: Arc::new(parsed.settings), dsn: crate::dsn::shown(dsn).into() })
     }
 
     /// An engine over a store that is open already.
@@ -175,7 +179,7 @@ impl Engine {
         store::reset(&Dsn::parse(dsn)?)
     }
 
-    /// The DSN the store was opened with.
+    /// The DSN the store was opened with, without its password.
     pub fn dsn(&self) -> &str {
         &self.dsn
     }
@@ -265,7 +269,7 @@ impl Engine {
                 collected.owners += owners;
                 if ended {
                     collected.sessions += 1;
-                    self.store.bell().counters().add(Counter::SessionsExpired, 1);
+                    self.store.count(Counter::SessionsExpired, 1);
                 }
             }
         }
@@ -275,12 +279,11 @@ impl Engine {
     /// What the store holds and has counted.
     pub fn stats(&self) -> Result<StoreStats, Error> {
         let usage = self.store.usage()?;
-        let bell = self.store.bell();
         Ok(StoreStats {
             sessions: usage.sessions,
             used_bytes: usage.used_bytes,
             limit_bytes: usage.limit_bytes,
-            counters: Counter::ALL.iter().map(|&(name, counter)| (name, bell.counters().get(counter))).collect(),
+            counters: self.store.counted()?,
             limits: Limit::ALL.iter().map(|&limit| (limit.name(), self.settings.limit(limit))).collect(),
             place: self.store.describe(),
         })
@@ -314,27 +317,15 @@ impl Engine {
         let topic = topic_digest(topic)?;
         let end = self.store.now() + timeout.min(crate::bell::SLICE).as_millis() as Millis;
         loop {
-            let (bell, ticket) = self.listen(Ring::Topic(topic))?;
+            let ear = self.store.listen(Ring::Topic(topic))?;
             let (newest, now) = (self.store.cursor(topic)?, self.store.now());
             // A topic that is behind the cursor has begun anew.
             if newest > cursor || (0 < newest && newest < cursor) {
                 return Ok(true);
             }
             let left = Duration::from_millis(end.saturating_sub(now));
-            if left.is_zero() || bell.sleep(ticket, left) == Slept::Interrupted {
+            if left.is_zero() || ear.sleep(left) == Slept::Interrupted {
                 return Ok(false);
-            }
-        }
-    }
-
-    /// Listens at the store that its name stands for now: a reset rings everybody, so a waiter follows it at once.
-    fn listen(&self, ring: Ring) -> Result<(Arc<Bell>, Ticket), StoreError> {
-        loop {
-            let bell = self.store.bell();
-            let ticket = bell.listen(ring);
-            self.store.refresh()?;
-            if Arc::ptr_eq(&bell, &self.store.bell()) {
-                return Ok((bell, ticket));
             }
         }
     }
@@ -404,7 +395,7 @@ impl Engine {
             for (_, key) in self.store.due(settled, Millis::MAX, EVICTION_CANDIDATES)? {
                 // Few are changed by being asked: writers are not kept out for those that are not.
                 if self.run(key, Access::Read, |session, _| session.evict(idle))? {
-                    self.store.bell().counters().add(Counter::SessionsEvicted, 1);
+                    self.store.count(Counter::SessionsEvicted, 1);
                     return Ok(true);
                 }
             }
@@ -503,7 +494,7 @@ impl Session {
     pub fn destroy(&self) -> Result<bool, Error> {
         let ended = there(self.write(|session| session.destroy()))?;
         if ended {
-            self.engine.store.bell().counters().add(Counter::SessionsDestroyed, 1);
+            self.engine.store.count(Counter::SessionsDestroyed, 1);
         }
         Ok(ended)
     }
@@ -676,7 +667,7 @@ impl Session {
         let start = store.now();
         let end = start.saturating_add(timeout.min(crate::bell::SLICE).as_millis() as Millis);
         loop {
-            let (bell, ticket) = self.engine.listen(Ring::Owner(self.key, *owner))?;
+            let ear = store.listen(Ring::Owner(self.key, *owner))?;
             let look = self.read(|session| session.look(owner, interest, after));
             let deadline = match look {
                 Ok(Readiness::Ready(cursor)) => return Ok(Waited { outcome: WaitedFor::Ready, cursor }),
@@ -691,8 +682,8 @@ impl Session {
                 return Ok(Waited { outcome: WaitedFor::Deadline, cursor: after });
             }
             let until = deadline.filter(|_| interest.resolution).map_or(end, |deadline| deadline.min(end));
-            bell.counters().add(Counter::Waits, 1);
-            if bell.sleep(ticket, Duration::from_millis(until.saturating_sub(now))) == Slept::Interrupted {
+            store.count(Counter::Waits, 1);
+            if ear.sleep(Duration::from_millis(until.saturating_sub(now))) == Slept::Interrupted {
                 return Ok(Waited { outcome: WaitedFor::Interrupted, cursor: after });
             }
         }

@@ -38,6 +38,15 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The connection to the store's server was lost after the operation was sent, and what the server holds now does not tell
+    /// whether it was carried out.
+    #[error("store {server}: whether the operation took effect is not known: {reason}; look at the session before repeating it")]
+    OutcomeUnknown {
+        /// The server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
 }
 
 /// The kinds of [`Error`], one for each thing a caller may want to do about it. The numbers never change meaning.
@@ -79,6 +88,7 @@ impl Error {
             Error::SessionNotFound { .. } => ErrorKind::SessionNotFound,
             Error::OwnerExpired { .. } => ErrorKind::OwnerExpired,
             Error::Store(error) => error.kind(),
+            Error::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
         }
     }
 }
@@ -127,13 +137,13 @@ pub struct LimitExceeded {
 #[non_exhaustive]
 pub enum DsnError {
     /// No `scheme://`.
-    #[error("dsn {dsn} has no scheme; write memory://, shm://NAME or file:///DIRECTORY")]
+    #[error("dsn {dsn} has no scheme; write memory://, shm://NAME, file:///DIRECTORY or redis://HOST")]
     NoScheme {
         /// The DSN.
         dsn: String,
     },
     /// A scheme this build does not know.
-    #[error("dsn scheme \"{scheme}\" is not known; known are memory, shm and file")]
+    #[error("dsn scheme \"{scheme}\" is not known; known are memory, shm, file, redis, rediss and redis+unix")]
     UnknownScheme {
         /// The scheme.
         scheme: String,
@@ -226,6 +236,14 @@ pub enum StoreError {
         /// What was found where.
         reason: String,
     },
+    /// The store's server cannot be reached, or cannot serve.
+    #[error("store {server}: {reason}")]
+    Server {
+        /// The server, without its password.
+        server: String,
+        /// What it said, and what to do.
+        reason: String,
+    },
     /// LMDB reported an error that has no better name here.
     #[error("store: {action} failed: {message}")]
     Lmdb {
@@ -261,9 +279,11 @@ impl StoreError {
     fn kind(&self) -> ErrorKind {
         match self {
             StoreError::Io { .. } if self.is_out_of_space() => ErrorKind::StoreFull,
-            StoreError::Io { .. } | StoreError::Unsafe { .. } | StoreError::Busy { .. } | StoreError::Lmdb { .. } => {
-                ErrorKind::StoreUnavailable
-            }
+            StoreError::Io { .. }
+            | StoreError::Unsafe { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Server { .. }
+            | StoreError::Lmdb { .. } => ErrorKind::StoreUnavailable,
             StoreError::Full { .. } => ErrorKind::StoreFull,
             StoreError::Incompatible { .. } => ErrorKind::StoreIncompatible,
             StoreError::Corrupt { .. } => ErrorKind::StoreCorrupt,

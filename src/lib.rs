@@ -39,7 +39,7 @@ mod settings;
 mod store;
 
 pub use clock::{BootClock, Clock, ManualClock, Millis};
-pub use dsn::{Dsn, Place};
+pub use dsn::{Address, Dsn, Layout, Place, Secret, Server};
 pub use engine::{Attributes, Collected, Engine, NewSession, Session, SessionStats, StoreStats, Waited, WaitedFor};
 pub use error::{DsnError, Error, ErrorKind, InvalidArgument, LimitExceeded, StoreError};
 pub use ids::{OwnerToken, RequestId, SessionId};

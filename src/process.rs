@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
 
+use crate::ids::Digest;
 use crate::{fault, fork};
 
 /// Names a process for as long as the machine runs.
@@ -18,7 +19,7 @@ pub struct Process {
     pub pid: u32,
     /// Clock ticks from boot to its start.
     pub started: u64,
-    /// The inode of its pid namespace.
+    /// Its pid namespace: the inode, mixed with a digest of the machine's boot id, since inodes repeat on other machines.
     pub namespace: u64,
 }
 
@@ -55,7 +56,7 @@ impl Process {
     fn look() -> Self {
         let pid = std::process::id();
         match (Stat::of("self"), pid_namespace()) {
-            (Some(stat), Some(namespace)) => Self { pid, started: stat.started, namespace },
+            (Some(stat), Some(inode)) => Self { pid, started: stat.started, namespace: inode ^ this_boot() },
             _ => Self::default(),
         }
     }
@@ -77,6 +78,12 @@ impl Process {
             None => Liveness::Dead,
         }
     }
+}
+
+/// Part of a digest of the boot id.
+fn this_boot() -> u64 {
+    let Digest(digest) = Digest::of(boot_id().as_bytes());
+    u64::from_le_bytes(digest[..8].try_into().expect("8 of 16 bytes"))
 }
 
 /// The inode of this process's pid namespace.

@@ -56,6 +56,11 @@ impl Counters {
         self.0[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
+    /// A counter's value, which is 0 then.
+    pub(crate) fn take(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].swap(0, Ordering::Relaxed)
+    }
+
     /// A counter's value.
     pub(crate) fn get(&self, counter: Counter) -> u64 {
         self.0[counter as usize].load(Ordering::Relaxed)

@@ -191,7 +191,7 @@ impl Transition<'_> {
             return Ok(true);
         }
         let silent = now.saturating_sub(owner.lease_until.saturating_sub(owner.lease));
-        if silent > self.record().ttl.max(LONGEST_SILENCE) {
+        if silent > self.record().longest_silence() {
             return Ok(false);
         }
         Ok(self.liveness(&owner.process)? == Liveness::Alive)
@@ -230,7 +230,7 @@ impl Transition<'_> {
 }
 
 /// Silence after which an owner is dead whatever its process says: at least this, and at least the session's TTL.
-const LONGEST_SILENCE: Millis = 3_600_000;
+pub(super) const LONGEST_SILENCE: Millis = 3_600_000;
 
 fn is_settled(record: &Record) -> bool {
     record.exchanges > 1

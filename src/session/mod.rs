@@ -19,6 +19,7 @@ mod outgoing;
 mod owners;
 mod pending;
 mod record;
+mod steady;
 #[cfg(test)]
 mod tests;
 mod transition;
@@ -31,6 +32,7 @@ pub use outgoing::Outgoing;
 pub use owners::{Detached, Interest, OwnerKind, Readiness};
 pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Registered, RequestMessage, Resolved};
 pub use record::{IndexKey, Record, UndecodableRecord};
+pub(crate) use steady::steady;
 pub use transition::{
     Census, Context, Count, Effects, Handle, Payload, Population, RecordChange, Refusal, Step, Transition, Values,
 };

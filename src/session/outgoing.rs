@@ -40,6 +40,7 @@ impl Transition<'_> {
         let owner = &mut record.owners[index];
         let sequence = owner.tail;
         owner.tail += 1;
+        owner.sizes.push_back(bytes as u32);
         owner.bytes += bytes;
         owner.message_at = event;
         let key = Payload::Outgoing { owner: owner.number, sequence };
@@ -98,17 +99,12 @@ impl Transition<'_> {
         }
         for sequence in removed.clone() {
             let (key, broadcast) = self.message_key(index, sequence);
-            let bytes = match broadcast {
-                Some(bytes) => bytes,
-                None => self.payload_of_record(&key)?.len() as u64,
-            };
             self.delete(key);
             let record = self.record_mut();
-            record.message_bytes = Record::without(record.message_bytes, bytes)?;
-            if broadcast.is_none() {
-                let owner = &mut record.owners[index];
-                owner.bytes = Record::without(owner.bytes, bytes)?;
-            }
+            let owner = &mut record.owners[index];
+            let own = u64::from(owner.sizes.pop_front().unwrap_or_default());
+            owner.bytes = Record::without(owner.bytes, own)?;
+            record.message_bytes = Record::without(record.message_bytes, broadcast.unwrap_or(own))?;
         }
         let record = self.record_mut();
         let owner = &mut record.owners[index];
@@ -152,6 +148,7 @@ impl Transition<'_> {
         for broadcast in record.broadcasts.iter_mut().filter(|broadcast| broadcast.holder.is_none()).take(room) {
             broadcast.holder = Some((owner.number, owner.tail));
             owner.tail += 1;
+            owner.sizes.push_back(0);
         }
     }
 

@@ -3,6 +3,8 @@
 //! An owner ends once: by `detach`, or by being released when it is dead. What it leaves is released with it: its messages are
 //! dropped, broadcasts it only peeked return to the session, its pending requests are abandoned, its in-flight requests end.
 
+use std::collections::VecDeque;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::pending::LateReason;
@@ -85,6 +87,7 @@ impl Transition<'_> {
             process,
             head: 1,
             tail: 1,
+            sizes: VecDeque::new(),
             bytes: 0,
             events: 0,
             resolved_at: 0,

@@ -354,10 +354,14 @@ impl Transition<'_> {
         let id = pending.id;
         let (claim, ended) = match pending.seen_at(now) {
             Claim::Answered(_) => {
+                let bytes = match pending.state {
+                    PendingState::Answered { bytes, .. } => u64::from(bytes),
+                    _ => 0,
+                };
                 let payload = self.response(id)?;
                 self.delete(Payload::Response(id));
                 let record = self.record_mut();
-                record.message_bytes = Record::without(record.message_bytes, payload.len() as u64)?;
+                record.message_bytes = Record::without(record.message_bytes, bytes)?;
                 (Claim::Answered(payload), LateReason::Finished)
             }
             Claim::TimedOut => (Claim::TimedOut, LateReason::TimedOut),

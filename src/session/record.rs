@@ -17,7 +17,7 @@ use crate::session::{OwnerKind, Payload};
 use crate::settings::MAX_QUEUE;
 
 /// The version of the encoding that is written.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// About what of a record is there in every session, with its keys and what is remembered.
 const FIXED_BYTES: usize = 512;
@@ -83,6 +83,8 @@ pub(crate) struct Owner {
     /// Its queue: messages `head..tail`.
     pub(crate) head: u64,
     pub(crate) tail: u64,
+    /// The bytes of each, 0 for a broadcast it holds: what an operation does to the record never depends on a message's body.
+    pub(crate) sizes: VecDeque<u32>,
     pub(crate) bytes: u64,
     /// Counts what has happened to the owner; the newest event of each interest is what a waiter compares with.
     pub(crate) events: u64,
@@ -184,6 +186,9 @@ impl Record {
         for owner in &self.owners {
             let queued = owner.tail.checked_sub(owner.head).ok_or("a queue ends before it begins")?;
             ensure(queued <= MAX_QUEUE + self.broadcasts.len() as u64, "a queue is too long")?;
+            ensure(owner.sizes.len() as u64 == queued, "a queue has other messages than sizes")?;
+            let bytes: u64 = owner.sizes.iter().map(|&bytes| u64::from(bytes)).sum();
+            ensure(bytes == owner.bytes, "a queue's messages are not as long as it is")?;
         }
         self.pending.iter().map(|pending| pending.owner).try_for_each(|number| owner(number).map(|_| ()))?;
         self.in_flight.iter().map(|request| request.owner).try_for_each(|number| owner(number).map(|_| ()))?;

@@ -2,14 +2,15 @@
 //! transaction; then rings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::rows::{
     KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
     delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
     put_value, read_index_key, record_key, session_prefix,
 };
-use super::{Access, BusEntries, Operation, Store, Usage, audit, bus, once};
-use crate::bell::{Bell, Counter, Ring};
+use super::{Access, BusEntries, Ear, Operation, Store, Usage, audit, bus, once};
+use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
 use crate::clock::{Clock, Millis};
 use crate::error::{Error, StoreError};
 use crate::fault;
@@ -150,12 +151,8 @@ impl<K: KeyValue> LocalStore<K> {
     }
 
     fn count_refusal(&self, refusal: &Refusal) {
-        match refusal {
-            Refusal::Error(Error::Limit(_)) => self.rows.bell().counters().add(Counter::LimitsHit, 1),
-            Refusal::Error(Error::Store(StoreError::Full { .. })) => {
-                self.rows.bell().counters().add(Counter::StoreFull, 1);
-            }
-            _ => {}
+        if let Some(counter) = refusal_counter(refusal) {
+            self.rows.bell().counters().add(counter, 1);
         }
     }
 }
@@ -247,8 +244,25 @@ impl<K: KeyValue> Store for LocalStore<K> {
         })
     }
 
-    fn bell(&self) -> Arc<Bell> {
-        self.rows.bell()
+    /// A reset rings everybody, so a waiter follows it at once.
+    fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
+        loop {
+            let bell = self.rows.bell();
+            let ticket = bell.listen(ring);
+            self.rows.refresh()?;
+            if Arc::ptr_eq(&bell, &self.rows.bell()) {
+                return Ok(Box::new(AtBell { bell, ticket }));
+            }
+        }
+    }
+
+    fn count(&self, counter: Counter, by: u64) {
+        self.rows.bell().counters().add(counter, by);
+    }
+
+    fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let bell = self.rows.bell();
+        Ok(Counter::ALL.iter().map(|&(name, counter)| (name, bell.counters().get(counter))).collect())
     }
 
     fn now(&self) -> Millis {
@@ -269,6 +283,17 @@ impl<K: KeyValue> Store for LocalStore<K> {
 
     fn describe(&self) -> Vec<(&'static str, String)> {
         self.rows.describe()
+    }
+}
+
+struct AtBell {
+    bell: Arc<Bell>,
+    ticket: Ticket,
+}
+
+impl Ear for AtBell {
+    fn sleep(&self, timeout: Duration) -> Slept {
+        self.bell.sleep(self.ticket, timeout)
     }
 }
 
@@ -347,7 +372,16 @@ pub(super) fn carry_out(
     Ok(())
 }
 
-fn counter(count: Count) -> Counter {
+/// Where a refusal is counted.
+pub(super) fn refusal_counter(refusal: &Refusal) -> Option<Counter> {
+    match refusal {
+        Refusal::Error(Error::Limit(_)) => Some(Counter::LimitsHit),
+        Refusal::Error(Error::Store(StoreError::Full { .. })) => Some(Counter::StoreFull),
+        _ => None,
+    }
+}
+
+pub(super) fn counter(count: Count) -> Counter {
     match count {
         Count::Delivered => Counter::Delivered,
         Count::OwnerReleased => Counter::OwnersReleased,

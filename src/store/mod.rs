@@ -10,12 +10,14 @@ mod lmdb;
 mod local;
 mod memory;
 mod once;
+mod redis;
 mod rows;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::bell::Bell;
-use crate::clock::{Clock, Millis};
+use crate::bell::{Counter, Ring, Slept};
+use crate::clock::{BootClock, Clock, Millis};
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
 use crate::session::{Census, IndexKey, Record, Step, StoreView, Transition};
@@ -80,8 +82,14 @@ pub(crate) trait Store: Send + Sync {
     /// How full it is.
     fn usage(&self) -> Result<Usage, StoreError>;
 
-    /// What to wait on.
-    fn bell(&self) -> Arc<Bell>;
+    /// Listens for a ring at the store that its name stands for now. What is rung from now on ends the ear's sleep (G9).
+    fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError>;
+
+    /// Adds to what the store counts.
+    fn count(&self, counter: Counter, by: u64);
+
+    /// What the store has counted, by name.
+    fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError>;
 
     /// The time.
     fn now(&self) -> Millis;
@@ -100,17 +108,25 @@ pub(crate) trait Store: Send + Sync {
     fn describe(&self) -> Vec<(&'static str, String)>;
 }
 
-/// Opens the store of a DSN.
-pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+/// Somebody who listens.
+pub(crate) trait Ear {
+    /// Sleeps until the ring, for at most `timeout` and at most [`crate::bell::SLICE`]. It may wake without one.
+    fn sleep(&self, timeout: Duration) -> Slept;
+}
+
+/// Opens the store of a DSN; without a `clock`, with its own.
+pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Option<Arc<dyn Clock>>) -> Result<Arc<dyn Store>, Error> {
     use crate::dsn::Place;
     let settings: Settings = dsn.settings.clone();
+    let own = |clock: Option<Arc<dyn Clock>>| clock.unwrap_or_else(|| Arc::new(BootClock));
     Ok(match &dsn.place {
         Place::Memory => {
-            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?, settings, clock))
+            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?, settings, own(clock)))
         }
         Place::SharedMemory(_) | Place::Directory(_) => {
-            Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, clock))
+            Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, own(clock)))
         }
+        Place::Redis(server) => Arc::new(redis::RedisStore::new((**server).clone(), settings, clock)),
     })
 }
 
@@ -131,19 +147,21 @@ pub(crate) fn open_to_damage(settings: Settings, clock: Arc<dyn Clock>) -> Resul
 /// Empties the store of a DSN without reading it.
 pub(crate) fn reset(dsn: &crate::dsn::Dsn) -> Result<(), Error> {
     use crate::dsn::Place;
-    match dsn.place {
+    match &dsn.place {
         // Each opening makes a new one.
         Place::Memory => Ok(()),
         Place::SharedMemory(_) | Place::Directory(_) => lmdb::reset(&dsn.place, &dsn.settings),
+        Place::Redis(server) => redis::reset(server),
     }
 }
 
 /// Fails unless the store of a DSN is there.
 pub(crate) fn require(dsn: &crate::dsn::Dsn) -> Result<(), Error> {
     use crate::dsn::Place;
-    match dsn.place {
+    match &dsn.place {
         Place::Memory => Ok(()),
         Place::SharedMemory(_) | Place::Directory(_) => lmdb::require(&dsn.place, &dsn.settings),
+        Place::Redis(server) => redis::require(server),
     }
 }
 

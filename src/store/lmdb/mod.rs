@@ -155,7 +155,7 @@ impl Lmdb {
         match &self.place {
             Place::SharedMemory(name) => format!("shm://{name}").into(),
             Place::Directory(path) => path.clone(),
-            Place::Memory => "memory://".into(),
+            Place::Memory | Place::Redis(_) => unreachable!("these have no files"),
         }
     }
 

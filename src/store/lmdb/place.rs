@@ -218,7 +218,7 @@ fn path_in(place: &Place, group: Option<libc::gid_t>) -> Result<PathBuf, StoreEr
     match place {
         Place::SharedMemory(name) => Ok(shared_memory(group).join(name)),
         Place::Directory(path) => Ok(path.clone()),
-        Place::Memory => unreachable!("a memory store has no directory"),
+        Place::Memory | Place::Redis(_) => unreachable!("these have no directory"),
     }
 }
 

@@ -1,0 +1,822 @@
+//! Sessions in Redis or Valkey, shared by the processes of several machines.
+//!
+//! An operation is decided here, by the state machine, on the session as this process saw it last; a script (`session.lua`)
+//! carries the decision out if that still is the session, and else answers with what it has become, for another try. So an
+//! operation is one round trip when nobody else has changed the session, two when somebody has.
+//!
+//! Keys, each after the store's prefix; all of a session have the hash tag `{D}`, its digest in hexadecimal digits:
+//!
+//! | key | value |
+//! |---|---|
+//! | `{D}` | hash: `v` the versions, 8 random bytes each, the newest first; `r` the record; payloads ([`script::field`]) |
+//! | `{D}a` | hash: attributes |
+//! | `{D}oVERSION` | list: what the operation that made this version took away, for a minute |
+//! | `{D}wOWNER` | a channel: rings the owner |
+//! | `{index}0`, `{index}1` | sorted sets of the digests of new and settled sessions, by when they are due |
+//! | `{P}p` | the same of a principal's sessions |
+//! | `{T}h`, `{T}s`, `{T}w` | a topic: head, stream, and the channel that rings its listeners |
+//! | `{topics}`, `{once}`, `{counted}` | the topics; single-use keys by when they are forgotten; what is counted |
+//!
+//! Invariants:
+//!
+//! * A version is never used twice, so what was decided on one is carried out on that very session or not at all (G1, G7). A
+//!   destroyed session leaves its versions behind for a minute.
+//! * What was decided by the clock is carried out while the server's clock says the same ([`crate::session::steady`]).
+//! * An operation whose answer was lost is sent again as it was. If its version is among the session's, it was carried out, and
+//!   what it took away is still there; if the versions reach back to where it started and do not have it, it was not; else
+//!   nobody knows ([`Error::OutcomeUnknown`]).
+//! * Every key has a time after which the server drops it, so that nothing stays of a site that is gone.
+//! * The index and the numbers of sessions follow after the operation: they may lag, and are mended when sessions are collected.
+
+mod bus;
+mod cache;
+mod connection;
+mod listener;
+mod script;
+mod speculation;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use redis::{Cmd, Value};
+
+use super::local::{counter, decode, refusal_counter};
+use super::{Access, BusEntries, Ear, Operation, Store, Usage};
+use crate::bell::{Counter, Counters, Ring};
+use crate::clock::{BootClock, Clock, Millis, wall_now};
+use crate::dsn::Server;
+use crate::error::{Error, StoreError};
+use crate::fork;
+use crate::ids::{Digest, random_bytes};
+use crate::session::{
+    Census, Context, Effects, IndexKey, Population, Record, RecordChange, Step, StoreView, Transition, steady,
+};
+use crate::settings::Settings;
+use cache::{Cache, Seen};
+use connection::{Connections, jittered};
+use listener::Listener;
+use script::{Answer, Asked, REMEMBERED_MS, Request, Verdict, Version};
+use speculation::{Known, Speculation};
+
+/// How long the server keeps a session that nobody can find any more, for whoever collects it.
+const GRACE_MS: Millis = 600_000;
+/// How often an operation is decided anew because somebody else was faster.
+const TRIES: u32 = 200;
+/// The longest pause before that.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// How often what is counted is written at most.
+const COUNTED_EVERY_MS: Millis = 1_000;
+
+/// Sessions in a server.
+pub(crate) struct RedisStore {
+    server: Server,
+    settings: Settings,
+    clock: Option<Arc<dyn Clock>>,
+    process: RwLock<Arc<OfProcess>>,
+}
+
+/// What belongs to one process: a child of a fork makes its own.
+struct OfProcess {
+    fork_generation: u64,
+    connections: Arc<Connections>,
+    listener: Arc<Listener>,
+    cache: Cache,
+    time: ServerTime,
+    counted: Counters,
+    counted_at: AtomicU64,
+}
+
+/// The server's time, as far as this process knows it: how far it is ahead of this machine's.
+#[derive(Default)]
+struct ServerTime(AtomicI64);
+
+impl ServerTime {
+    fn now(&self) -> Option<Millis> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            ahead => Some(BootClock.now().saturating_add_signed(ahead)),
+        }
+    }
+
+    fn learn(&self, now: Millis) {
+        self.0.store((now as i64) - (BootClock.now() as i64), Ordering::Relaxed);
+    }
+}
+
+impl OfProcess {
+    fn new(server: &Server) -> Self {
+        let connections = Arc::new(Connections::new(server.clone()));
+        Self {
+            fork_generation: fork::generation(),
+            listener: Arc::new(Listener::new(connections.clone())),
+            connections,
+            cache: Cache::default(),
+            time: ServerTime::default(),
+            counted: Counters::default(),
+            counted_at: AtomicU64::new(0),
+        }
+    }
+}
+
+/// One operation at work.
+struct Work<'w> {
+    store: &'w RedisStore,
+    process: Arc<OfProcess>,
+    session: Digest,
+    /// The session it is decided on.
+    seen: Seen,
+    /// What is known of that.
+    known: Known,
+    /// The server's time at which that was the session, if it has said so since the operation began.
+    confirmed: Option<Millis>,
+}
+
+impl RedisStore {
+    /// The store of a server. Nothing is sent before it is used.
+    pub(crate) fn new(server: Server, settings: Settings, clock: Option<Arc<dyn Clock>>) -> Self {
+        let process = RwLock::new(Arc::new(OfProcess::new(&server)));
+        Self { server, settings, clock, process }
+    }
+
+    fn process(&self) -> Arc<OfProcess> {
+        let process = self.process.read().clone();
+        if process.fork_generation == fork::generation() {
+            return process;
+        }
+        let mut current = self.process.write();
+        if current.fork_generation != fork::generation() {
+            // The parent goes on using these connections: they must not be closed properly from here.
+            std::mem::forget(std::mem::replace(&mut *current, Arc::new(OfProcess::new(&self.server))));
+        }
+        std::mem::forget(process);
+        current.clone()
+    }
+
+    fn key(&self, tag: impl std::fmt::Display, rest: &str) -> String {
+        format!("{}{{{tag}}}{rest}", self.server.prefix)
+    }
+
+    fn index_key(&self, settled: bool) -> String {
+        self.key("index", if settled { "1" } else { "0" })
+    }
+
+    fn principal_key(&self, principal: Digest) -> String {
+        self.key(hex(principal), "p")
+    }
+
+    fn channel(&self, ring: Ring) -> String {
+        match ring {
+            Ring::Owner(session, owner) => self.key(hex(session), &format!("w{owner}")),
+            Ring::Topic(topic) => self.key(hex(topic), "w"),
+        }
+    }
+
+    /// How many sessions there are, for a new one.
+    fn view(&self, process: &OfProcess, principal: Option<Digest>) -> Result<StoreView, StoreError> {
+        let mut commands: Vec<Cmd> = [false, true].map(|settled| zcard(&self.index_key(settled))).into();
+        if let Some(principal) = principal {
+            commands.push(zcount(&self.principal_key(principal), self.time(process)));
+        }
+        let counts = process.connections.read(|link| link.ask_all(&commands))?;
+        let counts: Vec<u64> = counts.iter().map(number).collect();
+        Ok(StoreView { sessions: counts[0] + counts[1], of_principal: counts.get(2).copied().unwrap_or(0) })
+    }
+
+    /// The server's time as it is known here; it is asked when it is not.
+    fn time(&self, process: &OfProcess) -> Millis {
+        if let Some(clock) = &self.clock {
+            return clock.now();
+        }
+        process.time.now().unwrap_or_else(|| {
+            let asked = process.connections.read(|link| {
+                let (seconds, micros): (u64, u64) = redis::from_redis_value(link.ask(&redis::cmd("TIME"))?)?;
+                Ok(seconds * 1000 + micros / 1000)
+            });
+            asked.inspect(|&now| process.time.learn(now)).unwrap_or_else(|_| wall_now())
+        })
+    }
+
+    fn transact_once(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+        let process = self.process();
+        let view = match access {
+            Access::Create(principal) => self.view(&process, principal)?,
+            Access::Read | Access::Write => StoreView::default(),
+        };
+        let cached = process.cache.get(session);
+        let is_new = matches!(access, Access::Create(_));
+        let is_guess = cached.is_some() || is_new;
+        let mut work = Work {
+            store: self,
+            process,
+            session,
+            seen: cached.unwrap_or_default(),
+            known: Known::default(),
+            confirmed: None,
+        };
+        if !is_guess {
+            work.look(&Asked::default())?;
+        }
+        work.run(census, view, operation)
+    }
+
+    /// After an operation: the index, the numbers of sessions, what is counted.
+    fn follow_up(&self, process: &OfProcess, session: Digest, record: Option<&Record>, effects: &Effects) {
+        for &count in &effects.counts {
+            process.counted.add(counter(count), 1);
+        }
+        if let Some((Population::Added | Population::Replaced(_), _)) = effects.population {
+            process.counted.add(Counter::SessionsCreated, 1);
+        }
+        let mut commands = Vec::new();
+        if let Some((before, after)) = effects.index {
+            if let Some(before) = before.filter(|before| after.is_none_or(|after| after.settled != before.settled)) {
+                commands.push(zrem(&self.index_key(before.settled), session));
+            }
+            if let Some(after) = after {
+                commands.push(zadd(&self.index_key(after.settled), after.at, session));
+            }
+            if let Some((principal, after)) = record.and_then(|record| record.principal).zip(after) {
+                let key = self.principal_key(principal);
+                commands.push(zadd(&key, after.at, session));
+                commands.push(pexpire(&key, after.at.saturating_sub(self.time(process)) + GRACE_MS));
+            }
+        }
+        match effects.population {
+            Some((Population::Removed, Some(principal)) | (Population::Replaced(Some(principal)), _))
+                if record.and_then(|record| record.principal) != Some(principal) =>
+            {
+                commands.push(zrem(&self.principal_key(principal), session));
+            }
+            _ => {}
+        }
+        if !commands.is_empty() {
+            // The operation has been carried out; what is missed here is mended when sessions are collected.
+            let _ = process.connections.read(|link| link.ask_all(&commands));
+        }
+    }
+
+    /// Writes what is counted, at most once a second unless it `must`.
+    fn write_counted(&self, process: &OfProcess, must: bool) {
+        let now = BootClock.now();
+        let before = process.counted_at.load(Ordering::Relaxed);
+        if !must && now.saturating_sub(before) < COUNTED_EVERY_MS
+            || process.counted_at.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        let taken = Counter::ALL.iter().map(|&(name, counter)| (name, counter, process.counted.take(counter)));
+        let taken: Vec<_> = taken.filter(|(_, _, count)| *count > 0).collect();
+        let key = self.key("counted", "");
+        let increments = taken.iter().map(|(name, _, count)| {
+            let mut command = redis::cmd("HINCRBY");
+            command.arg(&key).arg(name).arg(count);
+            command
+        });
+        let commands: Vec<Cmd> = increments.collect();
+        if !commands.is_empty() && process.connections.read(|link| link.ask_all(&commands)).is_err() {
+            for (_, counter, count) in taken {
+                process.counted.add(counter, count);
+            }
+        }
+    }
+
+    /// The sessions of the index, whatever the time.
+    fn indexed(&self, process: &OfProcess) -> Result<Vec<Digest>, StoreError> {
+        let mut sessions = Vec::new();
+        for settled in [false, true] {
+            let due = self.range(process, settled, Millis::MAX, usize::MAX)?;
+            sessions.extend(due.into_iter().map(|(_, session)| session));
+        }
+        sessions.sort_unstable();
+        sessions.dedup();
+        Ok(sessions)
+    }
+
+    fn range(
+        &self,
+        process: &OfProcess,
+        settled: bool,
+        until: Millis,
+        max: usize,
+    ) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
+        let mut command = redis::cmd("ZRANGEBYSCORE");
+        command.arg(self.index_key(settled)).arg("-inf").arg(if until == Millis::MAX { "+inf".to_owned() } else { until.to_string() });
+        command.arg("WITHSCORES").arg("LIMIT").arg(0).arg(i64::try_from(max).unwrap_or(-1));
+        let found: Vec<(Vec<u8>, f64)> =
+            process.connections.read(|link| Ok(redis::from_redis_value(link.ask(&command)?)?))?;
+        Ok(found
+            .into_iter()
+            .filter_map(|(session, at)| {
+                Some((IndexKey { settled, at: at as Millis }, Digest(session.try_into().ok()?)))
+            })
+            .collect())
+    }
+
+    /// The records of sessions, of those that have one.
+    fn read_records(&self, process: &OfProcess, sessions: &[Digest]) -> Result<Vec<Option<Record>>, StoreError> {
+        let mut records = Vec::with_capacity(sessions.len());
+        for portion in sessions.chunks(256) {
+            let commands: Vec<Cmd> = portion
+                .iter()
+                .map(|&session| {
+                    let mut command = redis::cmd("HGET");
+                    command.arg(self.key(hex(session), "")).arg("r");
+                    command
+                })
+                .collect();
+            for value in process.connections.read(|link| link.ask_all(&commands))? {
+                records.push(match value {
+                    Value::BulkString(bytes) => Some(decode(&bytes)?),
+                    _ => None,
+                });
+            }
+        }
+        Ok(records)
+    }
+
+    /// Takes sessions out of the index that are not there, and puts others where their records say. How many it changed.
+    fn mend_index(&self, process: &OfProcess, entries: &[(IndexKey, Digest)]) -> Result<usize, StoreError> {
+        let sessions: Vec<_> = entries.iter().map(|&(_, session)| session).collect();
+        let records = self.read_records(process, &sessions)?;
+        let mut commands = Vec::new();
+        for (&(place, session), record) in entries.iter().zip(&records) {
+            match record.as_ref().map(Record::index_key) {
+                Some(true_place) if true_place == place => continue,
+                Some(true_place) => {
+                    commands.push(zadd(&self.index_key(true_place.settled), true_place.at, session));
+                    if true_place.settled != place.settled {
+                        commands.push(zrem(&self.index_key(place.settled), session));
+                    }
+                }
+                None => commands.push(zrem(&self.index_key(place.settled), session)),
+            }
+        }
+        if !commands.is_empty() {
+            process.connections.read(|link| link.ask_all(&commands))?;
+        }
+        Ok(commands.len())
+    }
+}
+
+impl Work<'_> {
+    fn run(mut self, census: &Census, view: StoreView, operation: Operation<'_>) -> Step<()> {
+        for tries in 0..TRIES {
+            let now = self.confirmed.unwrap_or_else(|| self.store.time(&self.process));
+            let (result, asked) = self.decide(now, census, view, operation);
+            if !asked.rows.is_empty() || !asked.prefixes.is_empty() {
+                self.look(&asked)?;
+                continue;
+            }
+            let (after, effects) = match result {
+                // What processes do is looked up, and everything is run again.
+                Err(crate::session::Refusal::Unsure(processes)) => {
+                    return Err(crate::session::Refusal::Unsure(processes));
+                }
+                Err(refusal) if self.confirmed.is_some() => return Err(refusal),
+                Err(_) => {
+                    self.look(&Asked::default())?;
+                    continue;
+                }
+                Ok(decided) => decided,
+            };
+            if effects.is_empty() {
+                if self.confirmed.is_some() && asked.payloads.is_empty() {
+                    return Ok(());
+                }
+                self.look(&asked)?;
+                continue;
+            }
+            if self.carry_out(now, tries, after.as_ref(), &effects, &asked)? {
+                if !asked.payloads.is_empty() {
+                    // The same on the same session at the same time: only the outcome is new.
+                    let (result, _) = self.decide(now, census, view, operation);
+                    let (_, again) = result?;
+                    debug_assert_eq!(again, effects, "effects never depend on the text of a message");
+                }
+                let record = after.filter(|_| effects.record != RecordChange::Remove);
+                self.store.follow_up(&self.process, self.session, record.as_ref(), &effects);
+                return Ok(());
+            }
+            if tries > 0 {
+                let pause = Duration::from_micros(50) * 2_u32.pow(tries.min(9));
+                std::thread::sleep(jittered(pause.min(LONGEST_PAUSE)));
+                // What it has become meanwhile is seen by the next try.
+                self.confirmed = None;
+            }
+        }
+        let reason = format!("others changed the session {TRIES} times while this operation was at work; try again");
+        Err(StoreError::Server { server: self.store.server.to_string(), reason }.into())
+    }
+
+    /// What the operation does to the session as it is known, and what of it is not known.
+    fn decide(
+        &self,
+        now: Millis,
+        census: &Census,
+        view: StoreView,
+        operation: Operation<'_>,
+    ) -> (Step<(Option<Record>, Effects)>, Asked) {
+        let values = Speculation::on(&self.known);
+        let context = Context { now, settings: &self.store.settings, census };
+        let record = self.seen.record.as_deref().cloned();
+        let mut transition = Transition::new(record, &values, context);
+        let result = operation(&mut transition, view);
+        let result = result.map(|()| transition.finish());
+        (result, values.into_asked())
+    }
+
+    /// Sees whether the session still is what it was, and asks for payloads.
+    fn look(&mut self, asked: &Asked) -> Result<(), StoreError> {
+        let request = Request {
+            expected: self.seen.version,
+            new: None,
+            steady: 0..Millis::MAX,
+            clock: self.manual_time(),
+            purges: false,
+            frees: false,
+            life: 0,
+            record: None,
+            asked,
+            payloads: &Default::default(),
+            channels: Vec::new(),
+        };
+        let sent = self.send(&request, None);
+        let (mut answer, _) = sent.map_err(|failure| self.process.connections.unavailable(&failure.error))?;
+        self.learn(asked, &mut answer)
+    }
+
+    /// Carries the operation out, if the session still is what it was. Whether it did; else what the session is now is known.
+    fn carry_out(
+        &mut self,
+        now: Millis,
+        tries: u32,
+        after: Option<&Record>,
+        effects: &Effects,
+        asked: &Asked,
+    ) -> Result<bool, Error> {
+        let removes = effects.record == RecordChange::Remove;
+        let after = after.filter(|_| !removes);
+        let before = self.seen.record.as_deref();
+        let footprint = |record: Option<&Record>| record.map_or(0, Record::footprint);
+        // Clocks that differ by little must not keep each other waiting: the more often it failed, the less it matters.
+        let slack = 2_u64.pow(tries.min(10)) - 1;
+        let steady = steady(before, after, now);
+        let version: Version = random_bytes();
+        let writes = (effects.record == RecordChange::Write).then_some(after).flatten();
+        let request = Request {
+            expected: self.seen.version,
+            new: Some(version),
+            steady: steady.start.saturating_sub(slack)..steady.end.saturating_add(slack),
+            clock: self.manual_time(),
+            purges: removes || effects.purge,
+            frees: footprint(after) <= footprint(before),
+            life: after.map_or(REMEMBERED_MS, |record| record.gone_by().saturating_sub(now) + GRACE_MS),
+            record: writes.map(Record::encode),
+            asked,
+            payloads: &effects.payloads,
+            channels: effects.rings.iter().map(|&owner| self.store.channel(Ring::Owner(self.session, owner))).collect(),
+        };
+        let connections = self.process.connections.clone();
+        let (mut answer, is_second) = self.send(&request, Some(version)).map_err(|failure| match failure.perhaps_done {
+            true => connections.unknown(format!("the connection was lost: {}", failure.error)),
+            false => connections.unavailable(&failure.error).into(),
+        })?;
+        if answer.verdict == Verdict::Other {
+            if is_second && !answer.proves_not_done(self.seen.version) {
+                return Err(connections.unknown("the connection was lost, and the session has gone on since"));
+            }
+            self.learn(asked, &mut answer)?;
+            return Ok(false);
+        }
+        if self.store.clock.is_none() {
+            self.process.time.learn(answer.now);
+        }
+        self.known.learn(asked, &mut answer)?;
+        let seen = Seen { version: Some(version), record: after.cloned().map(Arc::new) };
+        self.process.cache.put(self.session, seen);
+        Ok(true)
+    }
+
+    /// Takes in what the session is.
+    fn learn(&mut self, asked: &Asked, answer: &mut Answer) -> Result<(), StoreError> {
+        if self.store.clock.is_none() {
+            self.process.time.learn(answer.now);
+        }
+        if answer.verdict == Verdict::Other {
+            let record = answer.record.as_deref().map(decode).transpose()?;
+            self.seen = Seen { version: answer.version(), record: record.map(Arc::new) };
+            self.process.cache.put(self.session, self.seen.clone());
+            self.known = Known::default();
+        }
+        self.confirmed = Some(answer.now);
+        self.known.learn(asked, answer)
+    }
+
+    fn send(&self, request: &Request<'_>, new: Option<Version>) -> Result<(Answer, bool), connection::Failure> {
+        let digest = hex(self.session);
+        let taken = new.map_or_else(String::new, |version| format!("o{:016x}", u64::from_be_bytes(version)));
+        let keys = ["", "a", &taken].map(|rest| self.store.key(&digest, rest));
+        self.process.connections.run(|link| {
+            let answer = link.run(&script::SESSION, |command| {
+                command.arg(keys.len()).arg(&keys);
+                request.write_to(command);
+            })?;
+            Answer::read(answer).ok_or_else(|| {
+                redis::RedisError::from((redis::ErrorKind::UnexpectedReturnType, "the script's answer cannot be read"))
+            })
+        })
+    }
+
+    fn manual_time(&self) -> Option<Millis> {
+        self.store.clock.as_ref().map(|clock| clock.now())
+    }
+}
+
+impl Store for RedisStore {
+    fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+        let done = self.transact_once(session, access, census, operation);
+        let process = self.process();
+        if let Some(counter) = done.as_ref().err().and_then(refusal_counter) {
+            process.counted.add(counter, 1);
+        }
+        self.write_counted(&process, false);
+        done
+    }
+
+    fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
+        let process = self.process();
+        loop {
+            let due = self.range(&process, settled, until, max)?;
+            if until == Millis::MAX || self.mend_index(&process, &due)? == 0 {
+                return Ok(due);
+            }
+        }
+    }
+
+    fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
+        let process = self.process();
+        let mut sessions = self.indexed(&process)?;
+        sessions.retain(|&session| after.is_none_or(|after| session > after));
+        let mut found = Vec::new();
+        for portion in sessions.chunks(256) {
+            let records = self.read_records(&process, portion)?;
+            found.extend(portion.iter().zip(records).filter_map(|(&session, record)| Some((session, record?))));
+            if found.len() >= max {
+                break;
+            }
+        }
+        found.truncate(max);
+        Ok(found)
+    }
+
+    fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
+        let published = bus::publish(self, &self.process(), topic, message);
+        self.process().counted_refusal(&published);
+        published
+    }
+
+    fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
+        bus::cursor(self, &self.process(), topic)
+    }
+
+    fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
+        bus::since(self, &self.process(), topic, cursor, max)
+    }
+
+    fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
+        let used = bus::consume_once(self, &self.process(), key, ttl);
+        self.process().counted_refusal(&used);
+        used
+    }
+
+    fn collect_leftovers(&self, _max: usize) -> Result<bool, Error> {
+        bus::living_topics(self, &self.process())?;
+        Ok(false)
+    }
+
+    fn usage(&self) -> Result<Usage, StoreError> {
+        let process = self.process();
+        let view = self.view(&process, None)?;
+        let memory = self.info("memory")?;
+        let number = |name: &str| memory.get::<u64>(name).unwrap_or(0);
+        let limit = match number("maxmemory") {
+            0 => number("total_system_memory"),
+            limit => limit,
+        };
+        Ok(Usage { sessions: view.sessions, used_bytes: number("used_memory"), limit_bytes: limit })
+    }
+
+    fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
+        self.process().listener.listen(self.channel(ring))
+    }
+
+    fn count(&self, counter: Counter, by: u64) {
+        self.process().counted.add(counter, by);
+    }
+
+    fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let process = self.process();
+        self.write_counted(&process, true);
+        let mut command = redis::cmd("HGETALL");
+        command.arg(self.key("counted", ""));
+        let counted: std::collections::HashMap<String, u64> =
+            process.connections.read(|link| Ok(redis::from_redis_value(link.ask(&command)?)?))?;
+        Ok(Counter::ALL.iter().map(|&(name, _)| (name, counted.get(name).copied().unwrap_or(0))).collect())
+    }
+
+    fn now(&self) -> Millis {
+        self.time(&self.process())
+    }
+
+    /// The server is the one the DSN names whenever something is sent.
+    fn refresh(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn maintain(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn contradictions(&self) -> Result<Vec<String>, StoreError> {
+        let process = self.process();
+        let mut found = Vec::new();
+        for session in self.indexed(&process)? {
+            self.check_session(&process, session, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut shown = vec![("place", self.server.to_string()), ("prefix", self.server.prefix.clone())];
+        let sections = [
+            ("server", &["redis_version", "valkey_version", "redis_mode"][..]),
+            ("replication", &["role", "connected_slaves"][..]),
+            ("memory", &["maxmemory", "maxmemory_policy"][..]),
+            ("persistence", &["aof_enabled", "loading"][..]),
+        ];
+        for (section, names) in sections {
+            match self.info(section) {
+                Ok(info) => {
+                    let values = names.iter().filter_map(|&name| Some((name, info.get::<String>(name)?)));
+                    shown.extend(values);
+                }
+                Err(error) => {
+                    shown.push(("problem", error.to_string()));
+                    break;
+                }
+            }
+        }
+        shown
+    }
+}
+
+impl RedisStore {
+    /// A section of what the server says of itself; of a cluster, one of its servers.
+    fn info(&self, section: &str) -> Result<redis::InfoDict, StoreError> {
+        let process = self.process();
+        let connections = &process.connections;
+        let asked = connections.persist(|| {
+            let mut connection = connections.connect_one(redis::ProtocolVersion::RESP2)?;
+            redis::cmd("INFO").arg(section).query(&mut connection)
+        });
+        asked.map_err(|error| connections.unavailable(&error))
+    }
+
+    /// Whether a session's keys hold what its record says (G8), of one moment.
+    fn check_session(&self, process: &OfProcess, session: Digest, found: &mut Vec<String>) -> Result<(), StoreError> {
+        let mut pipeline = redis::pipe();
+        pipeline.atomic().cmd("HGETALL").arg(self.key(hex(session), "")).cmd("HGETALL").arg(self.key(hex(session), "a"));
+        type Hash = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
+        let (mut fields, rows): (Hash, Hash) = process.connections.read(|link| match link {
+            connection::Link::One(connection) => pipeline.query(connection),
+            connection::Link::Cluster(connection) => pipeline.query(connection),
+        })?;
+        let (versions, Some(record)) = (fields.remove(b"v".as_slice()), fields.remove(b"r".as_slice())) else {
+            if !fields.keys().all(|field| field == b"v") || !rows.is_empty() {
+                found.push(format!("session {}: payloads without a record", hex(session)));
+            }
+            return Ok(());
+        };
+        let record = decode(&record)?;
+        if versions.is_none_or(|versions| versions.is_empty() || versions.len() % size_of::<Version>() != 0) {
+            found.push(format!("session {}: its versions cannot be read", record.id()));
+        }
+        let mut message_bytes = 0;
+        for payload in record.payloads() {
+            match fields.remove(&script::field(&payload)) {
+                Some(value) => message_bytes += value.len() as u64,
+                None => found.push(format!("session {}: {payload:?} is missing", record.id())),
+            }
+        }
+        for stray in fields.keys() {
+            found.push(format!("session {}: nothing refers to the field {stray:?}", record.id()));
+        }
+        let attribute_bytes: usize = rows.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if (message_bytes, attribute_bytes as u64) != (record.message_bytes, record.attribute_bytes) {
+            found.push(format!(
+                "session {}: {message_bytes} and {attribute_bytes} bytes are there, {} and {} are accounted for",
+                record.id(),
+                record.message_bytes,
+                record.attribute_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl OfProcess {
+    fn counted_refusal<T>(&self, result: &Result<T, Error>) {
+        match result {
+            Err(Error::Limit(_)) => self.counted.add(Counter::LimitsHit, 1),
+            Err(Error::Store(StoreError::Full { .. })) => self.counted.add(Counter::StoreFull, 1),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        let process = self.process.get_mut().clone();
+        if process.fork_generation == fork::generation() {
+            self.write_counted(&process, true);
+        } else {
+            std::mem::forget(process);
+        }
+    }
+}
+
+/// Empties the store of a server: every key of its prefix goes.
+pub(crate) fn reset(server: &Server) -> Result<(), Error> {
+    let connections = Connections::new(server.clone());
+    let emptied = connections.persist(|| {
+        for mut master in connections.connect_masters()? {
+            let mut cursor = 0_u64;
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(cursor).arg("MATCH").arg(format!("{}*", server.prefix)).arg("COUNT").arg(1000);
+                let (next, keys): (u64, Vec<Vec<u8>>) = scan.query(&mut master)?;
+                for key in keys {
+                    // One by one: in a cluster they are of many slots.
+                    redis::cmd("UNLINK").arg(key).exec(&mut master)?;
+                }
+                cursor = next;
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    });
+    Ok(emptied.map_err(|error| connections.unavailable(&error))?)
+}
+
+/// Fails unless the server answers.
+pub(crate) fn require(server: &Server) -> Result<(), Error> {
+    let connections = Connections::new(server.clone());
+    connections.read(|link| link.ask(&redis::cmd("PING")))?;
+    Ok(())
+}
+
+fn hex(digest: Digest) -> String {
+    format!("{:032x}", u128::from_be_bytes(digest.0))
+}
+
+fn number(value: &Value) -> u64 {
+    match value {
+        Value::Int(number) => (*number).try_into().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn zcard(key: &str) -> Cmd {
+    let mut command = redis::cmd("ZCARD");
+    command.arg(key);
+    command
+}
+
+/// How many come after a time.
+fn zcount(key: &str, after: Millis) -> Cmd {
+    let mut command = redis::cmd("ZCOUNT");
+    command.arg(key).arg(format!("({after}")).arg("+inf");
+    command
+}
+
+fn zadd(key: &str, at: Millis, session: Digest) -> Cmd {
+    let mut command = redis::cmd("ZADD");
+    command.arg(key).arg(at).arg(&session.0);
+    command
+}
+
+fn zrem(key: &str, session: Digest) -> Cmd {
+    let mut command = redis::cmd("ZREM");
+    command.arg(key).arg(&session.0);
+    command
+}
+
+fn pexpire(key: &str, after: Millis) -> Cmd {
+    let mut command = redis::cmd("PEXPIRE");
+    command.arg(key).arg(after);
+    command
+}

@@ -182,7 +182,8 @@ pub(crate) fn shown(dsn: &str) -> String {
         },
         None => place.to_owned(),
     };
-    let hide = |option: &str| if option.starts_with("password=") { "password=…".to_owned() } else { option.to_owned() };
+    let hide =
+        |option: &str| if option.starts_with("password=") { "password=…".to_owned() } else { option.to_owned() };
     let options = options.map(|options| options.split('&').map(hide).collect::<Vec<_>>().join("&"));
     options.map_or(format!("{scheme}://{place}"), |options| format!("{scheme}://{place}?{options}"))
 }
@@ -216,7 +217,8 @@ fn server(scheme: &str, place: &str) -> Result<Server, String> {
     }
     let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
     if !database.is_empty() {
-        server.database = database.parse().map_err(|_| "the database must be a number; write redis://HOST/0".to_owned())?;
+        server.database =
+            database.parse().map_err(|_| "the database must be a number; write redis://HOST/0".to_owned())?;
     }
     for host in hosts.split(',') {
         server.addresses.push(address(&text(host)?).ok_or(format!("write {scheme}://HOST or {scheme}://HOST:PORT"))?);
@@ -298,11 +300,8 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError>
 }
 
 fn unknown_option(name: &str) -> DsnError {
-    let known: Vec<_> = OPTIONS
-        .into_iter()
-        .chain(Limit::ALL.iter().map(|limit| limit.name()))
-        .chain(SERVER_OPTIONS)
-        .collect();
+    let known: Vec<_> =
+        OPTIONS.into_iter().chain(Limit::ALL.iter().map(|limit| limit.name())).chain(SERVER_OPTIONS).collect();
     DsnError::UnknownOption { option: name.chars().take(40).collect(), known: known.join(", ") }
 }
 

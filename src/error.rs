@@ -40,7 +40,9 @@ pub enum Error {
     Store(#[from] StoreError),
     /// The connection to the store's server was lost after the operation was sent, and what the server holds now does not tell
     /// whether it was carried out.
-    #[error("store {server}: whether the operation took effect is not known: {reason}; look at the session before repeating it")]
+    #[error(
+        "store {server}: whether the operation took effect is not known: {reason}; look at the session before repeating it"
+    )]
     OutcomeUnknown {
         /// The server.
         server: String,

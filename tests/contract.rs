@@ -13,12 +13,16 @@ use mcp_state::{
     OwnerKind, RequestCancellation, RequestId, WaitedFor,
 };
 
-/// Each test runs on each kind of store; `options` are those of the DSN.
+/// Each test runs on each kind of store named; `options` are those of the DSN.
 macro_rules! contract {
-    ($($name:ident($store:ident $(, $options:literal)?) $body:block)*) => {
+    ([$($kind:ident $module:ident)*] $tests:tt) => { $(contract! { @run $kind $module $tests })* contract! { @define $tests } };
+    (@define { $($name:ident($store:ident $(, $options:literal)?) $body:block)* }) => {
         $(fn $name($store: Fixture) $body)*
-        mod memory { $(#[test] fn $name() { super::$name(super::Fixture::new(super::Kind::Memory, concat!($($options)?))); })* }
-        mod lmdb { $(#[test] fn $name() { super::$name(super::Fixture::new(super::Kind::Lmdb, concat!($($options)?))); })* }
+    };
+    (@run $kind:ident $module:ident { $($name:ident($store:ident $(, $options:literal)?) $body:block)* }) => {
+        mod $module {
+            $(#[test] fn $name() { super::Fixture::run(super::Kind::$kind, concat!($($options)?), super::$name); })*
+        }
     };
 }
 
@@ -35,7 +39,7 @@ fn limit<T: std::fmt::Debug>(result: Result<T, Error>) -> (Limit, u64, u64) {
     }
 }
 
-contract! {
+contract! { [Memory memory Lmdb lmdb Redis redis] {
     a_look_at_a_session_shows_what_it_holds_and_changes_nothing(store, "ttl_ms=100000&lease_ms=1000") {
         let (session, stream) = store.session_and_stream();
         session.attributes().set("a.b", "1").unwrap();
@@ -698,85 +702,6 @@ contract! {
         of("ann").unwrap().unwrap();
     }
 
-    g10_a_full_store_refuses_what_grows_and_frees_what_is_freed(store, "max_store_bytes=400K&max_session_bytes=1M") {
-        let body = format!("\"{}\"", "x".repeat(8_000));
-        let (session, stream) = store.session_and_stream();
-        let waiting = session.send_request(&stream, REQUEST, "", 1000).unwrap();
-        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
-        session.deliver_response(answered, "1").unwrap();
-        let mut more = vec![];
-        let refused = loop {
-            let mut fill = || -> Result<(), Error> {
-                let extra = store.engine.create_session(NewSession::default())?.unwrap();
-                more.push(extra.clone());
-                loop { extra.enqueue_broadcast(&body, "")?; }
-            };
-            let refused = fill().unwrap_err();
-            if refused.kind() == ErrorKind::StoreFull {
-                break refused;
-            }
-            assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
-        };
-        assert!(refused.to_string().contains("409600"), "{refused}");
-        assert_eq!(kind(session.enqueue_outgoing(&stream, &body, "")), ErrorKind::StoreFull);
-        assert_eq!(kind(session.attributes().set("a", &body)), ErrorKind::StoreFull);
-        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
-        assert_eq!(session.take_outgoing(&stream, 2).unwrap().len(), 2);
-        store.advance(1000);
-        assert_eq!(session.resolve_timeouts(&stream).unwrap(), [waiting]);
-        session.detach(&stream).unwrap();
-        for session in more {
-            assert!(session.destroy().unwrap());
-        }
-        let stream = session.attach(OwnerKind::Stream, None).unwrap();
-        session.enqueue_outgoing(&stream, &body, "").unwrap();
-    }
-
-    g10_a_store_is_full_whatever_filled_it(store, "max_store_bytes=2M&max_sessions=1000") {
-        let id = RequestId::from("x".repeat(255).as_str());
-        let fill = || -> Result<(), Error> {
-            for _ in 0..200 {
-                let session = store.session();
-                let reply = session.attach(OwnerKind::Reply, None)?;
-                for _ in 0..250 {
-                    session.begin_request(&reply, &id, DuplicatePolicy::Isolate)?;
-                }
-            }
-            Ok(())
-        };
-        assert_eq!(kind(fill()), ErrorKind::StoreFull);
-    }
-
-    g10_what_shrinks_or_resolves_works_in_a_full_store(store, "max_store_bytes=2M&max_session_bytes=128K") {
-        let (session, stream) = store.session_and_stream();
-        let attributes = session.attributes();
-        attributes.set("o", &format!(r#"{{"a":"{}","b":"{}"}}"#, "x".repeat(20_000), "y".repeat(20_000))).unwrap();
-        let ids: Vec<_> = (0..9).map(|_| session.send_request(&stream, REQUEST, "", 1000).unwrap()).collect();
-        session.enqueue_broadcast("1", "").unwrap();
-        session.begin_request(&stream, &1.into(), DuplicatePolicy::Isolate).unwrap();
-        for length in [60_000, 3_000, 1] {
-            let body = "y".repeat(length);
-            let fill = || -> Result<(), Error> {
-                loop {
-                    let extra = store.engine.create_session(NewSession::default())?.unwrap();
-                    let owner = extra.attach(OwnerKind::Stream, None)?;
-                    extra.enqueue_outgoing(&owner, &body, "")?;
-                }
-            };
-            assert_eq!(kind(fill()), ErrorKind::StoreFull);
-        }
-        assert!(attributes.remove("o.a").unwrap());
-        attributes.set("o", "1").unwrap();
-        assert_eq!(session.cancel_pending(&stream, ids[0]).unwrap(), Cancellation::Cancelled);
-        assert_eq!(session.peek_outgoing(&stream, 99).unwrap().len(), 10);
-        assert!(matches!(session.cancel_request(&1.into()).unwrap(), RequestCancellation::Cancelled(_)));
-        session.renew(&stream).unwrap();
-        session.next_request_id().unwrap();
-        store.advance(1000);
-        assert_eq!(session.resolve_timeouts(&stream).unwrap(), ids[1..]);
-        session.detach(&stream).unwrap();
-    }
-
     g10_ids_and_methods_count_against_the_session(store, "max_session_bytes=100") {
         let (session, stream) = store.session_and_stream();
         session.begin_request(&stream, &RequestId::from("x".repeat(60).as_str()), DuplicatePolicy::Isolate).unwrap();
@@ -1034,7 +959,89 @@ contract! {
         assert!(all.used_bytes > 0 && all.used_bytes <= all.limit_bytes);
         assert!(!all.place.is_empty());
     }
-}
+} }
+
+// A server bounds its memory itself (tests/redis.rs): no store of several machines counts every byte.
+contract! { [Memory memory_bytes Lmdb lmdb_bytes] {
+    g10_a_full_store_refuses_what_grows_and_frees_what_is_freed(store, "max_store_bytes=400K&max_session_bytes=1M") {
+        let body = format!("\"{}\"", "x".repeat(8_000));
+        let (session, stream) = store.session_and_stream();
+        let waiting = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        let answered = session.send_request(&stream, REQUEST, "", 1000).unwrap();
+        session.deliver_response(answered, "1").unwrap();
+        let mut more = vec![];
+        let refused = loop {
+            let mut fill = || -> Result<(), Error> {
+                let extra = store.engine.create_session(NewSession::default())?.unwrap();
+                more.push(extra.clone());
+                loop { extra.enqueue_broadcast(&body, "")?; }
+            };
+            let refused = fill().unwrap_err();
+            if refused.kind() == ErrorKind::StoreFull {
+                break refused;
+            }
+            assert_eq!(refused.kind(), ErrorKind::LimitExceeded, "{refused}");
+        };
+        assert!(refused.to_string().contains("409600"), "{refused}");
+        assert_eq!(kind(session.enqueue_outgoing(&stream, &body, "")), ErrorKind::StoreFull);
+        assert_eq!(kind(session.attributes().set("a", &body)), ErrorKind::StoreFull);
+        assert_eq!(session.claim(&stream, answered).unwrap(), Claim::Answered("1".into()));
+        assert_eq!(session.take_outgoing(&stream, 2).unwrap().len(), 2);
+        store.advance(1000);
+        assert_eq!(session.resolve_timeouts(&stream).unwrap(), [waiting]);
+        session.detach(&stream).unwrap();
+        for session in more {
+            assert!(session.destroy().unwrap());
+        }
+        let stream = session.attach(OwnerKind::Stream, None).unwrap();
+        session.enqueue_outgoing(&stream, &body, "").unwrap();
+    }
+
+    g10_a_store_is_full_whatever_filled_it(store, "max_store_bytes=2M&max_sessions=1000") {
+        let id = RequestId::from("x".repeat(255).as_str());
+        let fill = || -> Result<(), Error> {
+            for _ in 0..200 {
+                let session = store.session();
+                let reply = session.attach(OwnerKind::Reply, None)?;
+                for _ in 0..250 {
+                    session.begin_request(&reply, &id, DuplicatePolicy::Isolate)?;
+                }
+            }
+            Ok(())
+        };
+        assert_eq!(kind(fill()), ErrorKind::StoreFull);
+    }
+
+    g10_what_shrinks_or_resolves_works_in_a_full_store(store, "max_store_bytes=2M&max_session_bytes=128K") {
+        let (session, stream) = store.session_and_stream();
+        let attributes = session.attributes();
+        attributes.set("o", &format!(r#"{{"a":"{}","b":"{}"}}"#, "x".repeat(20_000), "y".repeat(20_000))).unwrap();
+        let ids: Vec<_> = (0..9).map(|_| session.send_request(&stream, REQUEST, "", 1000).unwrap()).collect();
+        session.enqueue_broadcast("1", "").unwrap();
+        session.begin_request(&stream, &1.into(), DuplicatePolicy::Isolate).unwrap();
+        for length in [60_000, 3_000, 1] {
+            let body = "y".repeat(length);
+            let fill = || -> Result<(), Error> {
+                loop {
+                    let extra = store.engine.create_session(NewSession::default())?.unwrap();
+                    let owner = extra.attach(OwnerKind::Stream, None)?;
+                    extra.enqueue_outgoing(&owner, &body, "")?;
+                }
+            };
+            assert_eq!(kind(fill()), ErrorKind::StoreFull);
+        }
+        assert!(attributes.remove("o.a").unwrap());
+        attributes.set("o", "1").unwrap();
+        assert_eq!(session.cancel_pending(&stream, ids[0]).unwrap(), Cancellation::Cancelled);
+        assert_eq!(session.peek_outgoing(&stream, 99).unwrap().len(), 10);
+        assert!(matches!(session.cancel_request(&1.into()).unwrap(), RequestCancellation::Cancelled(_)));
+        session.renew(&stream).unwrap();
+        session.next_request_id().unwrap();
+        store.advance(1000);
+        assert_eq!(session.resolve_timeouts(&stream).unwrap(), ids[1..]);
+        session.detach(&stream).unwrap();
+    }
+} }
 
 #[test]
 fn g9_a_waiter_follows_a_reset_at_once() {

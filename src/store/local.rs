@@ -408,7 +408,7 @@ mod tests {
     fn runs(meanwhile: impl Fn(&dyn Store, Digest, &ManualClock)) -> (u32, usize) {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
         let dsn = format!("file://{}/store?durability=none", directory.path().display());
-        let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), clock.clone()).unwrap();
+        let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), Some(clock.clone())).unwrap();
         let session = Digest([1; 16]);
         let id = SessionId::new("s").unwrap();
         let new = NewRecord { id, incarnation: 1, first_request: 1, ttl: 1000, principal: None };

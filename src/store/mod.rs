@@ -120,9 +120,11 @@ pub(crate) fn open(dsn: &crate::dsn::Dsn, clock: Option<Arc<dyn Clock>>) -> Resu
     let settings: Settings = dsn.settings.clone();
     let own = |clock: Option<Arc<dyn Clock>>| clock.unwrap_or_else(|| Arc::new(BootClock));
     Ok(match &dsn.place {
-        Place::Memory => {
-            Arc::new(LocalStore::new(Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?, settings, own(clock)))
-        }
+        Place::Memory => Arc::new(LocalStore::new(
+            Memory::new(settings.limit(crate::settings::Limit::StoreBytes))?,
+            settings,
+            own(clock),
+        )),
         Place::SharedMemory(_) | Place::Directory(_) => {
             Arc::new(LocalStore::new(lmdb::Lmdb::open(&dsn.place, &settings)?, settings, own(clock)))
         }

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 pub enum Kind {
     Memory,
     Lmdb,
+    Redis,
 }
 
 /// A new, empty store whose time stands still unless a test moves it.
@@ -25,12 +26,20 @@ pub struct Fixture {
 }
 
 impl Fixture {
+    /// Runs a test on a new store, where there is what the store needs.
+    pub fn run(kind: Kind, options: &str, test: impl FnOnce(Fixture)) {
+        if kind != Kind::Redis || redis::is_installed() {
+            test(Self::new(kind, options));
+        }
+    }
+
     pub fn new(kind: Kind, options: &str) -> Self {
         let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
         let clock = Arc::new(ManualClock::at(1_000_000));
         let dsn = match kind {
             Kind::Memory => format!("memory://?{options}"),
             Kind::Lmdb => dsn_in(&directory, options),
+            Kind::Redis => redis::shared(options),
         };
         let engine = Engine::with_clock(&dsn, Settings::default(), clock.clone()).expect("a new store opens");
         Self { engine, clock, kind, directory }

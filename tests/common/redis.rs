@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -139,7 +139,7 @@ pub fn free_port() -> u16 {
 }
 
 fn spawn(directory: &Path, options: &[String], listens_on_port: bool, port: u16) -> (Child, u16) {
-    let program = std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+    let program = program();
     for _ in 0..5 {
         let port = if listens_on_port && port == 0 { free_port() } else { port };
         let mut command = Command::new(&program);
@@ -372,4 +372,28 @@ fn readable(one: &UnixStream, two: &UnixStream) -> Option<[bool; 2]> {
     let mut entries = [entry(one), entry(two)];
     // SAFETY: `entries` are two valid entries, and both descriptors stay open meanwhile.
     (unsafe { libc::poll(entries.as_mut_ptr(), 2, -1) } > 0).then(|| entries.map(|entry| entry.revents != 0))
+}
+
+/// A new, empty store in a server that the tests of this program share, each with a prefix of its own.
+pub fn shared(options: &str) -> String {
+    static SERVER: OnceLock<RedisServer> = OnceLock::new();
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let prefix = NEXT.fetch_add(1, Ordering::Relaxed);
+    SERVER.get_or_init(RedisServer::start).dsn(&format!("prefix=t{prefix}:&{options}"))
+}
+
+/// Whether there is a server to test with; says so once if not.
+pub fn is_installed() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let installed = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_ok();
+        if !installed {
+            eprintln!("left out: the tests of redis:// stores, for want of a redis-server (REDIS_SERVER names another program)");
+        }
+        installed
+    })
+}
+
+fn program() -> std::ffi::OsString {
+    std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
 }

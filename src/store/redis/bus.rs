@@ -5,11 +5,12 @@
 
 use redis::{Cmd, Value};
 
+use super::connection::Failure;
 use super::{OfProcess, RedisStore, hex, script};
 use crate::bell::Ring;
 use crate::clock::Millis;
 use crate::error::{Error, LimitExceeded, StoreError};
-use crate::ids::Digest;
+use crate::ids::{Digest, random_bytes};
 use crate::settings::Limit;
 use crate::store::BusEntries;
 
@@ -17,25 +18,19 @@ use crate::store::BusEntries;
 const TOPIC_TTL_MS: Millis = 24 * 3_600_000;
 
 /// Appends a message. Its number.
-///
-/// A message whose answer was lost is sent again: it may then be there twice, as a bus delivers it at least once.
-pub(super) fn publish(
-    store: &RedisStore,
-    process: &OfProcess,
-    topic: Digest,
-    message: &str,
-) -> Result<u64, Error> {
-    let keys = [stream_key(store, topic), head_key(store, topic)];
+pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, message: &str) -> Result<u64, Error> {
+    let before = store.key(hex(topic), &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
+    let keys = [stream_key(store, topic), head_key(store, topic), before];
     let channel = store.channel(Ring::Topic(topic));
     let append = |may_begin: bool| {
-        let number = process.connections.read(|link| {
+        let sent = process.connections.run(|link| {
             link.run(&script::PUBLISH, |command| {
                 command.arg(keys.len()).arg(&keys).arg(message);
                 command.arg(store.settings.limit(Limit::BusMessages)).arg(store.settings.limit(Limit::BusBytes));
                 command.arg(TOPIC_TTL_MS).arg(&channel).arg(u8::from(may_begin)).arg(manual_time(store));
             })
         });
-        number.map(|number| super::number(&number))
+        sent.map(|(number, _)| super::number(&number)).map_err(|failure| failed(process, &failure))
     };
     match append(false)? {
         0 => {}
@@ -48,7 +43,7 @@ pub(super) fn publish(
     let mut command = redis::cmd("SADD");
     command.arg(topics_key(store)).arg(&topic.0);
     process.connections.read(|link| link.ask(&command))?;
-    Ok(append(true)?)
+    append(true)
 }
 
 /// The number of the newest message, 0 when there is none.
@@ -76,13 +71,14 @@ pub(super) fn since(
         let answers = process.connections.read(|link| link.ask_all(&[head.clone(), entries.clone()]))?;
         read_range(answers).ok_or_else(|| StoreError::corrupt("of this topic", "it cannot be read"))
     };
-    let (mut newest, mut first, mut messages) = range(cursor)?;
+    let mut found = range(cursor)?;
     // A cursor the topic has not reached is one of an earlier life of the topic: all that is here is new.
     let mut cursor = cursor;
-    if newest > 0 && cursor > newest {
-        (newest, first, messages) = range(first - 1)?;
-        cursor = first - 1;
+    if found.newest > 0 && cursor > found.newest {
+        cursor = found.first - 1;
+        found = range(cursor)?;
     }
+    let Found { newest, first, mut messages } = found;
     if newest == 0 {
         return Ok(BusEntries::default());
     }
@@ -92,15 +88,22 @@ pub(super) fn since(
     Ok(BusEntries { messages, cursor, missed })
 }
 
-/// Newest and first number, and messages.
-fn read_range(answers: Vec<Value>) -> Option<(u64, u64, Vec<(u64, String)>)> {
+/// What a topic holds.
+struct Found {
+    newest: u64,
+    first: u64,
+    messages: Vec<(u64, String)>,
+}
+
+fn read_range(answers: Vec<Value>) -> Option<Found> {
     let [head, entries]: [Value; 2] = answers.try_into().ok()?;
     let (newest, first): (Option<u64>, Option<u64>) = redis::from_redis_value(head).ok()?;
     let entries: Vec<(String, Vec<String>)> = redis::from_redis_value(entries).ok()?;
     let message = |(id, mut fields): (String, Vec<String>)| {
         Some((id.strip_suffix("-0")?.parse().ok()?, fields.pop().filter(|_| fields.len() == 1)?))
     };
-    Some((newest.unwrap_or(0), first.unwrap_or(1), entries.into_iter().map(message).collect::<Option<_>>()?))
+    let messages = entries.into_iter().map(message).collect::<Option<_>>()?;
+    Some(Found { newest: newest.unwrap_or(0), first: first.unwrap_or(1), messages })
 }
 
 /// How many topics there are; those that have been silent for long go.
@@ -138,30 +141,28 @@ pub(super) fn living_topics(store: &RedisStore, process: &OfProcess) -> Result<u
 }
 
 /// Uses a key. Whether it was the first time within `ttl`.
-pub(super) fn consume_once(
-    store: &RedisStore,
-    process: &OfProcess,
-    key: Digest,
-    ttl: Millis,
-) -> Result<bool, Error> {
+pub(super) fn consume_once(store: &RedisStore, process: &OfProcess, key: Digest, ttl: Millis) -> Result<bool, Error> {
     let maximum = store.settings.limit(Limit::OnceKeys);
-    let answer = process.connections.run(|link| {
+    let before = store.key("once", &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
+    let keys = [store.key("once", ""), before];
+    let sent = process.connections.run(|link| {
         link.run(&script::ONCE, |command| {
-            command.arg(1).arg(store.key("once", "")).arg(&key.0).arg(ttl).arg(maximum).arg(manual_time(store));
+            command.arg(keys.len()).arg(&keys).arg(&key.0).arg(ttl).arg(maximum).arg(manual_time(store));
         })
     });
-    match answer {
-        Ok((Value::Int(-1), _)) => Ok(true),
-        // Whether it was used by somebody, or by this very call before the connection was lost.
-        Ok((Value::Int(-2), true)) => Err(process.connections.unknown("the connection was lost, and the key is used")),
-        Ok((Value::Int(-2), false)) => Ok(false),
-        Ok((count, _)) => {
-            Err(LimitExceeded { limit: Limit::OnceKeys, maximum, actual: super::number(&count) + 1 }.into())
-        }
-        Err(failure) if failure.perhaps_done => {
-            Err(process.connections.unknown(format!("the connection was lost: {}", failure.error)))
-        }
-        Err(failure) => Err(process.connections.unavailable(&failure.error).into()),
+    match sent.map_err(|failure| failed(process, &failure))? {
+        (Value::Int(-1), _) => Ok(true),
+        (Value::Int(-2), _) => Ok(false),
+        (count, _) => Err(LimitExceeded { limit: Limit::OnceKeys, maximum, actual: super::number(&count) + 1 }.into()),
+    }
+}
+
+/// The error for a change that was sent.
+fn failed(process: &OfProcess, failure: &Failure) -> Error {
+    let connections = &process.connections;
+    match failure.perhaps_done {
+        true => connections.unknown(format!("the connection was lost: {}", failure.error)),
+        false => connections.unavailable(&failure.error).into(),
     }
 }
 

@@ -302,7 +302,11 @@ impl RedisStore {
         max: usize,
     ) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
         let mut command = redis::cmd("ZRANGEBYSCORE");
-        command.arg(self.index_key(settled)).arg("-inf").arg(if until == Millis::MAX { "+inf".to_owned() } else { until.to_string() });
+        command.arg(self.index_key(settled)).arg("-inf").arg(if until == Millis::MAX {
+            "+inf".to_owned()
+        } else {
+            until.to_string()
+        });
         command.arg("WITHSCORES").arg("LIMIT").arg(0).arg(i64::try_from(max).unwrap_or(-1));
         let found: Vec<(Vec<u8>, f64)> =
             process.connections.read(|link| Ok(redis::from_redis_value(link.ask(&command)?)?))?;
@@ -479,10 +483,11 @@ impl Work<'_> {
             channels: effects.rings.iter().map(|&owner| self.store.channel(Ring::Owner(self.session, owner))).collect(),
         };
         let connections = self.process.connections.clone();
-        let (mut answer, is_second) = self.send(&request, Some(version)).map_err(|failure| match failure.perhaps_done {
-            true => connections.unknown(format!("the connection was lost: {}", failure.error)),
-            false => connections.unavailable(&failure.error).into(),
-        })?;
+        let (mut answer, is_second) =
+            self.send(&request, Some(version)).map_err(|failure| match failure.perhaps_done {
+                true => connections.unknown(format!("the connection was lost: {}", failure.error)),
+                false => connections.unavailable(&failure.error).into(),
+            })?;
         if answer.verdict == Verdict::Other {
             if is_second && !answer.proves_not_done(self.seen.version) {
                 return Err(connections.unknown("the connection was lost, and the session has gone on since"));
@@ -687,7 +692,12 @@ impl RedisStore {
     /// Whether a session's keys hold what its record says (G8), of one moment.
     fn check_session(&self, process: &OfProcess, session: Digest, found: &mut Vec<String>) -> Result<(), StoreError> {
         let mut pipeline = redis::pipe();
-        pipeline.atomic().cmd("HGETALL").arg(self.key(hex(session), "")).cmd("HGETALL").arg(self.key(hex(session), "a"));
+        pipeline
+            .atomic()
+            .cmd("HGETALL")
+            .arg(self.key(hex(session), ""))
+            .cmd("HGETALL")
+            .arg(self.key(hex(session), "a"));
         type Hash = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
         let (mut fields, rows): (Hash, Hash) = process.connections.read(|link| match link {
             connection::Link::One(connection) => pipeline.query(connection),

@@ -1,20 +1,26 @@
 -- Appends a message to a topic and trims it.
 --
--- KEYS  the topic's stream, its head (n: newest number, f: oldest number, b: bytes, t: time of the newest)
+-- KEYS  the topic's stream, its head (n: newest number, f: oldest number, b: bytes, t: time of the newest); what tells that
+--       this very call has been here before
 -- ARGV  message, most messages, most bytes, milliseconds to keep it, channel, '1' if it may be a new topic, the time
 -- Answer: the message's number, 0 when the topic would be new and may not
 
-local stream, head = KEYS[1], KEYS[2]
+local stream, head, before = unpack(KEYS)
 local message, most, most_bytes, life, channel, may_begin, clock = unpack(ARGV)
 if may_begin ~= '1' and redis.call('EXISTS', head) == 0 then
     return 0
+end
+local number = redis.call('GET', before)
+if number then
+    return tonumber(number)
 end
 local now = tonumber(clock)
 if not now then
     local time = redis.call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local number = redis.call('HINCRBY', head, 'n', 1)
+number = redis.call('HINCRBY', head, 'n', 1)
+redis.call('SET', before, number, 'PX', 60000)
 redis.call('XADD', stream, number .. '-0', 'm', message)
 local bytes = redis.call('HINCRBY', head, 'b', #message)
 local first = tonumber(redis.call('HGET', head, 'f') or '1')

@@ -11,11 +11,13 @@ use super::script::{Answer, Asked};
 use crate::error::StoreError;
 use crate::session::{AttributeKey, Payload, Values};
 
+type Row = (AttributeKey, Vec<u8>);
+
 /// What is known of a session's payloads at one version.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     payloads: BTreeMap<Payload, Option<Vec<u8>>>,
-    listings: Vec<(String, Vec<(AttributeKey, Vec<u8>)>)>,
+    listings: Vec<(String, Vec<Row>)>,
 }
 
 impl Known {
@@ -78,7 +80,7 @@ impl Values for Speculation<'_> {
         })
     }
 
-    fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
+    fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<Row>, StoreError> {
         let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
         let listing = self.known.listings.iter().find(|(known, _)| prefix.starts_with(known));
         if let Some((_, rows)) = listing {

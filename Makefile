@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk check-model soak lint fmt cli dist deb bench faults clean
+.PHONY: help build demo serve test test-sdk check-model mutants torture soak lint fmt cli dist deb bench faults clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -44,6 +44,14 @@ soak: ## a server under php-fpm for MINUTES=10 while workers come and go; SEED=,
 	@scripts/build-cli
 	@$(env) MCP_STATE_CLI="$$PWD/build/cli/mcp-state" "$$PYTHON" tests/soak/run.py --minutes $(or $(MINUTES),10) \
 		--seed $(or $(SEED),1) $(if $(DSN),--dsn '$(DSN)') $(ARGS)
+
+mutants: ## rules of the state machine broken one by one: the model checker must find each
+	$(setup) build
+	@$(env) python3 tests/mutants.py $(ARGS)
+
+torture: ## processes that are killed, stopped and forked on one store: SECONDS=60 SEED=1 DSN=
+	$(setup) build
+	@scripts/cargo test --quiet -p mcp-state --test torture -- --torture $(or $(SECONDS),60) $(or $(SEED),1) $(if $(DSN),'$(DSN)')
 
 lint: ## formatting, clippy, PSR-12, dependency rules
 	$(setup) test

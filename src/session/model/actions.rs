@@ -476,12 +476,8 @@ impl<'w> Stride<'w> {
                     let missed = session.open().find(|(_, request)| own(request) && ended(request));
                     return keep("G2", missed.is_none(), || format!("{missed:?} ended and is not seen"));
                 };
-                let order = |request: &Request| match request.fate {
-                    Fate::Answered(_, order) | Fate::Cancelled(order) => Some(order),
-                    Fate::Waiting | Fate::Ended(..) => None,
-                };
-                let this = session.requests.get(&resolved.id).and_then(order);
-                let earlier = session.open().find(|(_, it)| own(it) && order(it).is_some() && order(it) < this);
+                let this = session.requests.get(&resolved.id).map(|request| session.ended(request));
+                let earlier = session.open().find(|(_, it)| own(it) && ended(it) && Some(session.ended(it)) < this);
                 keep("G2", earlier.is_none(), || format!("{earlier:?} ended before {resolved:?}"))?;
                 let is_end = !matches!(resolved.claim, Claim::Waiting(_) | Claim::NotOwner | Claim::Unknown);
                 keep("G2", is_end, || format!("{resolved:?} is no end"))?;
@@ -516,7 +512,7 @@ impl<'w> Stride<'w> {
                     let guarantee = if right == Cancellation::NotOwner { "G3" } else { "G2" };
                     keep(guarantee, cancelled == right, || format!("cancelling is {cancelled:?} and not {right:?}"))?;
                     if right == Cancellation::Cancelled {
-                        let order = session.resolution();
+                        let order = session.resolution(now);
                         session.resolve(id, Fate::Cancelled(order));
                         self.news.push((token, Interest::RESOLUTION));
                     }
@@ -813,7 +809,7 @@ impl<'w> Stride<'w> {
                 keep("G4", late.is_empty(), || format!("a response to {id} is delivered, late as {late:?}"))?;
                 keep("G4", counted == [Count::Delivered], || format!("a delivery is counted as {counted:?}"))?;
                 let session = self.session();
-                let order = session.resolution();
+                let order = session.resolution(now);
                 session.resolve(id, Fate::Answered(name, order));
                 let owner = session.requests[&id].owner;
                 self.news.push((owner, Interest::RESOLUTION));

@@ -67,8 +67,8 @@ pub(super) struct Session {
     pub(super) broadcasts: Vec<(Text, Option<OwnerToken>)>,
     pub(super) in_flight: Vec<(OwnerToken, RequestId, bool)>,
     pub(super) attribute: Option<u8>,
-    /// Counts resolutions, so that their order is known.
-    pub(super) resolutions: u8,
+    /// When requests were answered or cancelled, in order.
+    pub(super) resolutions: Vec<Millis>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +154,7 @@ impl Session {
             broadcasts: Vec::new(),
             in_flight: Vec::new(),
             attribute: None,
-            resolutions: 0,
+            resolutions: Vec::new(),
         }
     }
 
@@ -209,9 +209,18 @@ impl Session {
         self.requests.get_mut(&id).expect("the request was registered").fate = fate;
     }
 
-    pub(super) fn resolution(&mut self) -> u8 {
-        self.resolutions += 1;
-        self.resolutions
+    pub(super) fn resolution(&mut self, now: Millis) -> u8 {
+        self.resolutions.push(now);
+        self.resolutions.len() as u8 - 1
+    }
+
+    /// When a request that is not waiting any more ended, to be compared with others: a timeout at its deadline, before an answer
+    /// of that moment.
+    pub(super) fn ended(&self, request: &Request) -> (Millis, u8) {
+        match request.fate {
+            Fate::Answered(_, order) | Fate::Cancelled(order) => (self.resolutions[usize::from(order)], order + 1),
+            Fate::Waiting | Fate::Ended(..) => (request.deadline, 0),
+        }
     }
 
     /// The reasons that a response to `id` may be told to be late for; none when it is to be delivered.

@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""Breaks the rules of the state machine one by one and sees that the model checker finds each.
+
+    tests/mutants.py                    all mutants
+    tests/mutants.py --some 8           as many, chosen by a seed that is printed; --seed S chooses them again
+
+A mutant is the real source with one text replaced, in a copy of the pure modules under build/mutants; the checker there is the one
+of src/session/model. The mutant is found when the checker reports one of the guarantees named beside it. The last line is
+`mutants: N found, M not found`; exit status 1 unless M is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE = ROOT / "build" / "mutants"
+#: What the state machine needs of the crate.
+MODULES = ("clock", "error", "fault", "fork", "ids", "process", "session", "settings")
+SECONDS = 600  # for one mutant, and for the first build
+#: A mutant that is not found is looked for one step deeper, then two.
+DEPTHS = (3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One rule, broken: in `file` of src/session, `before` becomes `after`; one of `guarantees` must be seen to fail."""
+
+    name: str
+    guarantees: str
+    file: str
+    before: str
+    after: str
+
+
+MUTANTS = [
+    # G2: one resolution
+    Mutant(
+        "a claim leaves the request", "G2", "pending.rs",
+        "        let record = self.record_mut();\n        record.pending.remove(at);\n        // Ids the session gave",
+        "        let record = self.record_mut();\n        // Ids the session gave",
+    ),
+    Mutant(
+        "a claim leaves the response", "G4", "pending.rs",
+        "                self.delete(Payload::Response(id));\n                self.record_mut().message_bytes -= payload.len() as u64;",
+        "                self.record_mut().message_bytes -= payload.len() as u64;",
+    ),
+    Mutant(
+        "an answer is lost when the deadline passes", "G2", "pending.rs",
+        "            PendingState::Answered { .. } => Claim::Answered(String::new()),\n            PendingState::TimedOut",
+        "            PendingState::Answered { .. } if self.deadline > now => Claim::Answered(String::new()),\n"
+        "            PendingState::Answered { .. } => Claim::TimedOut,\n            PendingState::TimedOut",
+    ),
+    Mutant(
+        "cancelling undoes an answer", "G2", "pending.rs",
+        "            PendingState::Answered { .. } => Cancellation::AlreadyAnswered,\n",
+        "            PendingState::Answered { .. } => {\n"
+        "                let event = self.event(index);\n"
+        "                self.record_mut().pending[at].state = PendingState::Cancelled { event };\n"
+        "                Cancellation::Cancelled\n            }\n",
+    ),
+    Mutant(
+        "what ended last is claimed first", "G2", "pending.rs",
+        "            .min();\n        match next {", "            .max();\n        match next {",
+    ),
+    Mutant(
+        "timeouts are told and kept", "G2", "pending.rs",
+        "        for &id in &passed {\n            self.claim(token, id)?;\n        }\n", "",
+    ),
+    # G3: ownership
+    Mutant(
+        "any owner claims", "G3", "pending.rs",
+        "        if self.record().pending[at].owner != self.record().owners[index].number {\n            return Ok(Claim::NotOwner);",
+        "        if self.record().pending[at].owner == 0 && index > 9 {\n            return Ok(Claim::NotOwner);",
+    ),
+    Mutant(
+        "any owner cancels", "G3", "pending.rs",
+        "        if self.record().pending[at].owner != self.record().owners[index].number {\n            return Ok(Cancellation::NotOwner);",
+        "        if self.record().pending[at].owner == 0 && index > 9 {\n            return Ok(Cancellation::NotOwner);",
+    ),
+    Mutant(
+        "claim_any takes from others", "G3", "pending.rs",
+        "            .enumerate()\n            .filter(|(_, pending)| pending.owner == owner)\n",
+        "            .enumerate()\n            .filter(|(_, pending)| pending.owner == owner || pending.owner != owner)\n",
+    ),
+    Mutant(
+        "any owner reads a response", "G3", "pending.rs",
+        "            pending.id == id && pending.owner == owner && matches!", "            pending.id == id && pending.owner >= owner.min(1) && matches!",
+    ),
+    Mutant(
+        "the timeouts of others are seen", "G3", "pending.rs",
+        "            .filter(|pending| pending.owner == owner && matches!(pending.state, PendingState::TimedOut { .. }))",
+        "            .filter(|pending| pending.owner >= owner.min(1) && matches!(pending.state, PendingState::TimedOut { .. }))",
+    ),
+    Mutant(
+        "a reply takes broadcasts", "G3", "outgoing.rs",
+        "        if owner.kind != OwnerKind::Stream || room == 0 || free == 0 {", "        if room == 0 || free == 0 {",
+    ),
+    Mutant(
+        "a held broadcast goes to another stream, too", "G3 G8", "outgoing.rs",
+        "        for broadcast in record.broadcasts.iter_mut().filter(|broadcast| broadcast.holder.is_none()).take(room) {",
+        "        for broadcast in record.broadcasts.iter_mut().take(room) {",
+    ),
+    Mutant(
+        "taking does not remove", "G3", "outgoing.rs",
+        "        if let Some(last) = messages.last() {\n            self.acknowledge(token, last.sequence)?;\n        }\n", "",
+    ),
+    Mutant(
+        "acknowledging takes one message too many", "G3", "outgoing.rs",
+        "owner.tail.min(up_to.saturating_add(1))", "owner.tail.min(up_to.saturating_add(2))",
+    ),
+    # G4: no late response
+    Mutant(
+        "a response at the deadline is in time", "G4 G2", "pending.rs",
+        "        if deadline <= self.now() {\n            return Ok(Some(LateReason::TimedOut));",
+        "        if deadline < self.now() {\n            return Ok(Some(LateReason::TimedOut));",
+    ),
+    Mutant(
+        "a response to a dead process is kept", "G4", "pending.rs",
+        "        if self.liveness(&self.record().owners[index].process)? == Liveness::Dead {\n            let record",
+        "        if self.liveness(&self.record().owners[index].process)? == Liveness::Dead && index > 9 {\n            let record",
+    ),
+    Mutant(
+        "a second response replaces the first", "G4 G8", "pending.rs",
+        "                PendingState::Answered { .. } => LateReason::AlreadyAnswered,\n",
+        "                PendingState::Answered { .. } => match self.answer(at, payload)? {\n"
+        "                    None => return Ok(Delivery::Delivered),\n                    Some(late) => late,\n                },\n",
+    ),
+    Mutant(
+        "a late response is kept", "G4", "pending.rs",
+        "        self.record_mut().late[late as usize] += 1;\n",
+        "        self.record_mut().late[late as usize] += 1;\n        self.put(Payload::Response(id), payload.as_bytes().to_vec());\n",
+    ),
+    Mutant(
+        "how a request ended is forgotten", "G4", "pending.rs",
+        "            Some(&(_, reason)) => reason,\n", "            Some(_) => LateReason::Unknown,\n",
+    ),
+    # G5: ids are never shared
+    Mutant(
+        "an id is given out twice", "G5", "pending.rs", "        record.next_request += 1;\n",
+        "        record.next_request += i64::from(record.pending.is_empty());\n",
+    ),
+    Mutant(
+        "an id that was registered by hand is given out", "G5", "pending.rs",
+        "            record.next_request = id + 1;\n", "            record.next_request += 0;\n",
+    ),
+    Mutant(
+        "an id is registered twice", "G5 G2", "pending.rs",
+        "        if self.find(id).is_some() {\n            return Ok(Registered::Duplicate);",
+        "        if self.find(id).is_some() && index > 9 {\n            return Ok(Registered::Duplicate);",
+    ),
+    # G6: isolation of equal ids
+    Mutant(
+        "reject does not refuse", "G6", "in_flight.rs",
+        "        if policy == DuplicatePolicy::Reject && !self", "        if policy == DuplicatePolicy::Reject && index > 9 && !self",
+    ),
+    Mutant(
+        "isolate refuses", "G6", "in_flight.rs", "        if policy == DuplicatePolicy::Reject && !self", "        if !self",
+    ),
+    Mutant(
+        "a request is finished by another", "G6", "in_flight.rs",
+        "position(|request| request.owner == owner && request.id == *id)", "position(|request| request.owner >= owner.min(1) && request.id == *id)",
+    ),
+    Mutant(
+        "an ambiguous cancellation hits the first", "G6", "in_flight.rs", "            &[at] => {", "            &[at, ..] => {",
+    ),
+    Mutant(
+        "the request of a dead process blocks its id", "G6", "in_flight.rs",
+        "            if self.liveness(&owner.process)? != Liveness::Dead {", "            if self.liveness(&owner.process).is_ok() || id.text_bytes() < 9 {",
+    ),
+    # G7: destroyed is final
+    Mutant(
+        "an old handle is let in to a new session", "G7", "lifecycle.rs",
+        "            Some(record) if record.incarnation == handle.incarnation && belongs", "            Some(record) if handle.incarnation > 0 && belongs",
+    ),
+    Mutant(
+        "an expired session is let in", "G7", "lifecycle.rs",
+        "        if self.now() < record.expires() {\n            return Ok(true);", "        if self.now() < record.expires() + record.ttl {\n            return Ok(true);",
+    ),
+    Mutant(
+        "a session expires although an owner lives", "G7", "lifecycle.rs",
+        "                Ok(true) => return Ok(true),\n                Ok(false) => {}", "                Ok(true) | Ok(false) => {}",
+    ),
+    Mutant(
+        "activity does not renew the expiry", "G7", "lifecycle.rs", "        self.keep_from_expiring();\n", "",
+    ),
+    Mutant(
+        "a new session inherits what an expired one left", "G7 G11", "lifecycle.rs",
+        "        self.effects.purge = replaces.is_some();\n", "        self.effects.purge = false;\n",
+    ),
+    Mutant(
+        "a taken id is taken over", "G7", "lifecycle.rs",
+        "            Some(_) if self.is_there()? => return Ok(false),", "            Some(old) if self.is_there()? && old.principal.is_some() => return Ok(false),",
+    ),
+    # G9: no lost wake-up, the part of the state machine
+    Mutant(
+        "an answer wakes nobody", "G9", "pending.rs",
+        "        record.owners[index].resolved_at = event;\n        record.pending[at].state = PendingState::Answered",
+        "        record.pending[at].state = PendingState::Answered",
+    ),
+    Mutant(
+        "events do not ring", "G9", "owners.rs", "        self.ring(token);\n        event\n", "        event\n",
+    ),
+    Mutant(
+        "a broadcast wakes one stream only", "G9", "outgoing.rs",
+        "                self.housekeeping_mut().owners[index].message_at = event;\n            }",
+        "                self.housekeeping_mut().owners[index].message_at = event;\n                return;\n            }",
+    ),
+    Mutant(
+        "a destroyed session wakes nobody", "G9", "lifecycle.rs", "        self.effects.rings.extend(rings);\n", "        drop(rings);\n",
+    ),
+    # G10: what is counted
+    Mutant(
+        "the bytes of an acknowledged message stay counted", "G10", "outgoing.rs", "            record.message_bytes -= bytes;\n            if broadcast", "            if broadcast",
+    ),
+    Mutant(
+        "the sessions of a principal are not counted down", "G10", "lifecycle.rs",
+        "        self.effects.population = Some((Population::Removed, principal));", "        self.effects.population = Some((Population::Removed, principal.filter(|_| false)));",
+    ),
+    Mutant(
+        "a session with an owner gives way", "G10 G11", "lifecycle.rs",
+        "        if record.owners.is_empty() && idle >= least && is_next {", "        if idle >= least && is_next {",
+    ),
+    # G11: leftovers go
+    Mutant(
+        "a dead owner stays", "G11", "lifecycle.rs",
+        "        Ok(self.liveness(&owner.process)? == Liveness::Alive)", "        Ok(self.liveness(&owner.process)? != Liveness::Unknown)",
+    ),
+    Mutant(
+        "silence is death", "G11 G7", "lifecycle.rs", "        if silent > self.record().ttl.max(LONGEST_SILENCE) {", "        if silent > self.record().ttl {",
+    ),
+    Mutant(
+        "silence is never death", "G11 G7", "lifecycle.rs", "        if silent > self.record().ttl.max(LONGEST_SILENCE) {", "        if silent > Millis::MAX - 1 {",
+    ),
+    Mutant(
+        "an owner's lease is not renewed", "G11 G3", "owners.rs",
+        "        if owner.lease_until.saturating_sub(self.now()) < owner.lease / 4 * 3 {\n            self.renew_lease(index);\n        }\n", "",
+    ),
+    Mutant(
+        "a released owner's messages stay", "G11", "owners.rs",
+        "            self.delete(Payload::Outgoing { owner: owner.number, sequence });\n            detached", "            detached",
+    ),
+    Mutant(
+        "a released owner keeps its broadcasts", "G3 G8 G11", "owners.rs", "                broadcast.holder = None;\n                returned", "                returned",
+    ),
+    Mutant(
+        "a released owner's requests stay in flight", "G6 G11", "owners.rs",
+        "        record.in_flight.retain(|request| request.owner != owner.number);\n", "",
+    ),
+    Mutant(
+        "a released owner's responses stay", "G11 G4", "owners.rs",
+        "                    self.delete(Payload::Response(pending.id));\n", "",
+    ),
+    Mutant(
+        "the index does not follow a session without owners", "G11", "lifecycle.rs", "        if behind || ahead || record", "        if behind || record",
+    ),
+    Mutant(
+        "an expired session is not collected", "G11", "lifecycle.rs",
+        "        if self.is_there()? {\n            self.move_in_index();\n            return Ok(false);\n        }\n        self.destroy()?;\n        Ok(true)",
+        "        self.is_there()?;\n        self.move_in_index();\n        Ok(false)",
+    ),
+    # G12: not yours, not there
+    Mutant(
+        "anybody finds a bound session", "G12", "lifecycle.rs",
+        "if record.id == id.as_str() && belongs(record, principal) => self", "if record.id == id.as_str() && (belongs(record, principal) || record.ttl > 0) => self",
+    ),
+    Mutant(
+        "anybody acts in a bound session", "G12", "lifecycle.rs",
+        "handle.incarnation && belongs(record, handle.principal) => {", "handle.incarnation && (belongs(record, handle.principal) || record.ttl > 0) => {",
+    ),
+    Mutant(
+        "nobody in particular finds a bound session", "G12", "lifecycle.rs",
+        "record.principal.is_none() || record.principal == principal", "record.principal.is_none() || principal.is_none() || record.principal == principal",
+    ),
+]
+
+
+def prepare() -> None:
+    """The pure modules as a crate of their own: it builds in seconds."""
+    TREE.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(TREE / "src", ignore_errors=True)
+    (TREE / "src").mkdir()
+    for module in MODULES:
+        source = ROOT / "src" / module
+        if source.is_dir():
+            shutil.copytree(source, TREE / "src" / module)
+        else:
+            shutil.copy2(source.with_suffix(".rs"), TREE / "src")
+    modules = "".join(f"pub mod {module};\n" for module in MODULES)
+    (TREE / "src" / "lib.rs").write_text(f"#![allow(dead_code, unused, unreachable_pub)]\n{modules}")
+    manifest = (ROOT / "Cargo.toml").read_text()
+    wanted = {"borsh", "getrandom", "libc", "parking_lot", "serde", "serde_json", "sha2", "stateright", "thiserror", "uuid"}
+    dependencies = [
+        line for line in re.findall(r"^[\w-]+ = .+$", manifest, re.MULTILINE) if line.split(" = ")[0] in wanted
+    ]
+    (TREE / "Cargo.toml").write_text(
+        '[package]\nname = "mutants"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n'
+        "[profile.dev]\nopt-level = 1\ndebug = false\n[dependencies]\n" + "\n".join(dict.fromkeys(dependencies)) + "\n"
+    )
+    shutil.copy2(ROOT / "Cargo.lock", TREE)
+
+
+def explore(depth: int) -> str:
+    """What the checker says of the tree as it is."""
+    command = [str(ROOT / "scripts" / "cargo"), "test", "--quiet", "--lib", "session::model", "--", "--nocapture"]
+    environment = os.environ | {
+        "CARGO_TARGET_DIR": str(TREE / "target"),
+        "MCP_STATE_MODEL_DEPTH": str(depth),
+        "RUST_BACKTRACE": "0",
+    }
+    try:
+        answer = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"not done after {SECONDS} s"
+    return answer.stdout + answer.stderr
+
+
+def found_by(said: str) -> str:
+    """The guarantee that the checker saw broken; nothing if it saw none."""
+    match = re.search(r"^violation: (G\d+): ", said, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def check(mutant: Mutant) -> tuple[bool, str]:
+    """Whether the checker finds the mutant, and what it says."""
+    file = TREE / "src" / "session" / mutant.file
+    source = file.read_text()
+    if source.count(mutant.before) != 1:
+        return False, f"{mutant.file} has its text {source.count(mutant.before)} times: bring the mutant up to date"
+    file.write_text(source.replace(mutant.before, mutant.after))
+    said = ""
+    try:
+        for depth in DEPTHS:
+            said = explore(depth)
+            if "0 violations" not in said:
+                break
+    finally:
+        file.write_text(source)
+    guarantee = found_by(said)
+    if guarantee:
+        trace = re.search(r"^violation: .+\n((?:  .+\n)*)", said, re.MULTILINE)
+        steps = len(trace[1].splitlines()) if trace else 0
+        return guarantee in mutant.guarantees.split(), f"{guarantee} in {steps} steps"
+    if "0 violations" in said:
+        return False, "no violation"
+    return False, said.strip().splitlines()[0] if said.strip() else "it said nothing"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Breaks the rules of the state machine; the model checker must see it.")
+    parser.add_argument("--some", type=int, metavar="N", help="only as many")
+    parser.add_argument("--seed", type=int, default=None, help="chooses which")
+    parser.add_argument("--only", metavar="TEXT", help="those whose name has it")
+    options = parser.parse_args()
+
+    chosen = [mutant for mutant in MUTANTS if options.only is None or options.only in mutant.name]
+    if options.some is not None:
+        seed = options.seed if options.seed is not None else random.randrange(1 << 16)
+        print(f"mutants: {options.some} of {len(chosen)} (seed {seed})", flush=True)
+        chosen = random.Random(seed).sample(chosen, min(options.some, len(chosen)))
+    prepare()
+    said = explore(DEPTHS[0])
+    if "0 violations" not in said:
+        print(said)
+        print("mutants: the state machine as it is does not pass")
+        return 1
+    missed = 0
+    for mutant in chosen:
+        start = time.monotonic()
+        found, answer = check(mutant)
+        missed += not found
+        verdict = "found " if found else "MISSED"
+        print(f"{verdict} {mutant.guarantees:<10} {mutant.name:<52} {answer} ({time.monotonic() - start:.0f} s)", flush=True)
+    print(f"mutants: {len(chosen) - missed} found, {missed} not found")
+    return 1 if missed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

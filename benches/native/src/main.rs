@@ -4,11 +4,13 @@
 //! mcp-state-bench round PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES PENDING
 //! mcp-state-bench wake PEER PLACE
 //! mcp-state-bench request HOST:PORT PATH
+//! mcp-state-bench hot PEER PLACE
 //! ```
 //!
 //! PLACE is a DSN for ours and a directory for the others. `round` and `wake` speak the protocols of benches/php/round.php and
 //! benches/php/wake.php.
 
+mod hot;
 mod lmdb;
 mod peers;
 mod process;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         }
         ["wake", peer, place] => wake::serve(peer, place),
         ["request", address, path] => request::serve(address, path),
+        ["hot", peer, place] => hot::run(peer, place),
         _ => Err("the first lines of benches/native/src/main.rs say how this is called".into()),
     };
     match done {

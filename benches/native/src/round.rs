@@ -61,9 +61,7 @@ fn work(
     }
     peer.enter(session)?; // As another owner.
     writeln!(out, "ready")?;
-    let message = padded(r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":""#, r#""}}"#, bytes);
-    let response =
-        padded(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"text":""#, r#""}}}"#, bytes);
+    let (message, response) = padded_pair(bytes);
     for line in BufReader::new(out.try_clone()?).lines() {
         let line = line?;
         let milliseconds = line.strip_prefix("run ").ok_or("only `run MILLISECONDS` is understood")?.parse()?;
@@ -71,6 +69,13 @@ fn work(
         writeln!(out, "{report}")?;
     }
     Ok(())
+}
+
+/// A message and a response of so many bytes.
+pub(crate) fn padded_pair(bytes: usize) -> (String, String) {
+    let message = padded(r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":""#, r#""}}"#, bytes);
+    let before = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"text":""#;
+    (message, padded(before, r#""}}}"#, bytes))
 }
 
 /// A JSON text of so many bytes.

@@ -12,7 +12,7 @@ from levels import Trend, trend
 from samples import SERIES, Sample, Series
 
 COLUMNS, WIDTH, HEIGHT, GAP = 3, 300, 92, 26
-LEFT, TOP, BOTTOM = 8, 34, 14
+LEFT, TOP, BOTTOM = 8, 38, 4
 STYLE = """
 text { font: 11px system-ui, sans-serif; fill: #24292f }
 .small { font-size: 10px; fill: #57606a }
@@ -145,7 +145,7 @@ class Result:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
             f"<title>{escape(self.verdict())}</title><style>{STYLE}</style>",
             f'<text x="{LEFT}" y="18">{escape(self.title)}, {self.seconds / 60:.0f} minutes; '
-            "red ticks: a worker is killed; dashed: graceful reload</text>",
+            "each scale from 0; the median of the last half; red ticks: a worker is killed; dashed: graceful reload</text>",
         ]
         for number, (series, found) in enumerate(trends):
             column, row = number % COLUMNS, number // COLUMNS
@@ -155,18 +155,17 @@ class Result:
 
     def panel(self, series: Series, found: Trend, end: float) -> Iterable[str]:
         points = [(sample["at"], sample[series.name]) for sample in self.samples if series.name in sample]
-        top = max(value for _, value in points) * 1.1 or 1.0
-        yield f'<text y="10" class="{"grows" if found.grows else ""}">{escape(series.title)}{" grows" if found.grows else ""}</text>'
+        most = max(value for _, value in points)
+        top = most * 1.1 or 1.0
+        name, note = escape(series.title), f"{shown(found.level, series.unit)}, most {shown(most, series.unit)}"
+        yield f'<text y="10" class="{"grows" if found.grows else ""}">{name}{" GROWS" if found.grows else ""}</text>'
+        yield f'<text class="small" x="{WIDTH}" y="10" text-anchor="end">{escape(note)}</text>'
         yield f'<g transform="translate(0 16)"><rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>'
         for at in self.reloads:
             yield f'<path class="reload" d="M{WIDTH * at / end:.1f} 0V{HEIGHT}"/>'
         yield f'<path class="kill" d="{"".join(f"M{WIDTH * at / end:.1f} {HEIGHT}v-4" for at in self.kills)}"/>'
         line = " ".join(f"{WIDTH * at / end:.1f},{HEIGHT * (1 - value / top):.1f}" for at, value in thinned(points))
-        yield f'<polyline class="line" points="{line}"/>'
-        yield f'<text class="small" x="4" y="11">{escape(shown(top, series.unit))}</text>'
-        yield f'<text class="small" x="4" y="{HEIGHT - 4}">0</text>'
-        level = f"{shown(found.level, series.unit)} in the last half"
-        yield f'<text class="small" x="{WIDTH - 4}" y="{HEIGHT - 4}" text-anchor="end">{escape(level)}</text></g>'
+        yield f'<polyline class="line" points="{line}"/></g>'
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int = 300) -> list[tuple[float, float]]:

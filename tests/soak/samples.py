@@ -1,7 +1,8 @@
 """What is looked at every few seconds: the processes that serve, and the store.
 
 Memory is of three kinds. *Own* is what a process has allocated (anonymous pages): a leak in a worker shows here. *PSS* counts
-shared pages too, each divided among those who map it; *store* is what the store's files take on their file system.
+shared pages too, each divided among those who map it; *store* is what the store's files take on their file system. Of workers
+the mean counts, of file descriptors the process with the most.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ class Series:
 
 MEMORY_FLOOR = 96.0 * KIB
 SERIES = (
-    Series("steady_own", "steady workers: own memory, mean", "B", MEMORY_FLOOR),
-    Series("steady_pss", "steady workers: PSS, mean", "B", 4 * MEMORY_FLOOR),
-    Series("steady_rss", "steady workers: RSS, mean", "B", 4 * MEMORY_FLOOR),
-    Series("steady_fds", "steady workers: file descriptors, most", floor=1.0),
-    Series("recycled_own", "recycled workers: own memory, mean", "B", MEMORY_FLOOR),
-    Series("recycled_pss", "recycled workers: PSS, mean", "B", 4 * MEMORY_FLOOR),
-    Series("recycled_fds", "recycled workers: file descriptors, most", floor=1.0),
+    Series("steady_own", "steady workers: own memory", "B", MEMORY_FLOOR),
+    Series("steady_pss", "steady workers: PSS", "B", 4 * MEMORY_FLOOR),
+    Series("steady_rss", "steady workers: RSS", "B", 4 * MEMORY_FLOOR),
+    Series("steady_fds", "steady workers: file descriptors", floor=1.0),
+    Series("recycled_own", "recycled workers: own memory", "B", MEMORY_FLOOR),
+    Series("recycled_pss", "recycled workers: PSS", "B", 4 * MEMORY_FLOOR),
+    Series("recycled_fds", "recycled workers: file descriptors", floor=1.0),
     Series("masters_own", "php-fpm masters: own memory", "B", MEMORY_FLOOR),
     Series("masters_fds", "php-fpm masters: file descriptors"),
     Series("store_allocated", "store: allocated by its files", "B", 256.0 * KIB),
@@ -108,10 +109,12 @@ def sample(
     for name, pids in (("steady", steady), ("recycled", recycled), ("masters", masters)):
         seen = [process for process in map(look, pids) if process is not None]
         found[f"{name}_processes"] = len(seen)
+        if not seen or name == "masters" and len(seen) < len(pids):
+            continue  # in the middle of a reload
         for what in ("own", "pss", "rss"):
             values = [process[what] for process in seen]
-            found[f"{name}_{what}"] = sum(values) / max(1, len(values)) if name != "masters" else sum(values)
-        found[f"{name}_fds"] = max((process["fds"] for process in seen), default=0)
+            found[f"{name}_{what}"] = sum(values) / len(values) if name != "masters" else sum(values)
+        found[f"{name}_fds"] = max(process["fds"] for process in seen)
     if store is not None:
         found |= look_at_store(store)
     return found

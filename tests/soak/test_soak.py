@@ -84,9 +84,10 @@ class Verdict(unittest.TestCase):
     def test_growth_is_not(self) -> None:
         result = self.result(per_sample=10_000.0)
         self.assertFalse(result.is_good)
-        self.assertEqual(["steady workers: own memory, mean"], result.growing())
+        self.assertEqual(["steady workers: own memory"], result.growing())
         self.assertIn("GROWS", result.to_text())
-        self.assertIn("grows", result.to_svg())
+        self.assertIn("GROWS", result.to_svg())
+        self.assertNotIn("GROWS", self.result().to_svg())
 
     def test_one_wrong_answer_is_not(self) -> None:
         self.assertFalse(self.result(errors={"lost": 1}, remarks=["lost: echo"]).is_good)

@@ -206,7 +206,7 @@ class Visit:
             await self.client.initialize()
         except HttpError as error:
             self.used = started
-            if "HTTP 502" in str(error) or "HTTP 0 " in str(error):
+            if any(sign in str(error) for sign in ("HTTP 502", "HTTP 0 ", "the connection closed")):
                 self.ledger.cuts.append((started, now(), f"initialize: {error}"))
             else:
                 self.ledger.wrong("error", f"initialize: {error}")
@@ -401,7 +401,7 @@ class Visit:
         """The client cancels its call while the question is open: no result comes."""
         async with self.load.long:
             ask, started = self._ask(ASK_TIMEOUT)
-            question = await ask.question()
+            await ask.question()
             await asyncio.sleep(self.rng.uniform(0, 0.05))
             notified = now()
             told = await self.client.notify("notifications/cancelled", {"requestId": ask.id})
@@ -410,11 +410,11 @@ class Visit:
             if not self.came("ask, to be cancelled", reply, started):
                 return
             own = reply.response(ask.id)
-            if accepted and question is not None and own is None:
+            if own is None and accepted:
                 self.ledger.right("cancelled call")
-            elif own is not None and tool_text(own)[0].startswith("No answer within"):
-                # The cancellation was held up, or never arrived.
-                self.ledger.note("cancellation came too late")
+            elif own is None or tool_text(own)[0].startswith("No answer within"):
+                # It broke off and had been carried out or not, or it was held up.
+                self.ledger.note("cancellation that broke off or came too late")
             else:
                 self.ledger.wrong("wrong", f"a cancelled call ended with {reply.messages}")
 

@@ -45,7 +45,8 @@ from samples import CommandFailed, Sample, StoreProbe, sample  # noqa: E402
 from scenarios import process_has_ended  # noqa: E402
 
 APP = ROOT / "tests/scenarios/server/index.php"
-LEASE_MS = 5_000
+LEASE_MS = 3_000
+"""Shorter than any TTL here: an owner whose worker was killed keeps its session for so long."""
 RING = 256
 """Messages that the store keeps of a topic: few, so that the bus is full soon."""
 FINISH = 120.0

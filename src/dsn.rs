@@ -127,6 +127,11 @@ impl Dsn {
         Self::parse_over(dsn, Settings::default())
     }
 
+    /// `dsn` as it may be shown: without a password.
+    pub fn shown(dsn: &str) -> String {
+        shown(dsn)
+    }
+
     /// Parses `dsn`; its options go over `settings`.
     pub fn parse_over(dsn: &str, mut settings: Settings) -> Result<Self, DsnError> {
         let (scheme, rest) = dsn.split_once("://").ok_or_else(|| DsnError::NoScheme { dsn: shorten(&shown(dsn)) })?;

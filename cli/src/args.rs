@@ -12,7 +12,7 @@ Exit status:
   2  the command line is at fault, or no store was named
   3  there is no such store or session
 
-A store is named as the servers name it: shm://NAME or file:///DIRECTORY, with the same options. Run as root, the command \
+A store is named as the servers name it: shm://NAME, file:///DIRECTORY or redis://HOST, with the same options. Run as root, the command \
 becomes the store's owner before it opens; it never makes a store.";
 
 /// Looks at a store of MCP sessions, mends it, measures it
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// Which store.
 #[derive(Args, Debug)]
 pub(crate) struct Choice {
-    /// The store: shm://NAME or file:///DIRECTORY, as the servers name it
+    /// The store: shm://NAME, file:///DIRECTORY or redis://HOST, as the servers name it
     #[arg(long, value_name = "DSN", env = "MCP_STATE_DSN", global = true, hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// The user whose store it is, where root finds several of one name (name or number)

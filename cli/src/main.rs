@@ -89,7 +89,8 @@ fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
         if !stdin().is_terminal() {
             return Err(Failure::usage("reset ends every session; give --yes where nobody can be asked"));
         }
-        print!("End every session of {} (in {})? [y/N] ", store.dsn, store.path.display());
+        let place = store.files.as_ref().map_or(String::new(), |files| format!(" (in {})", files.path.display()));
+        print!("End every session of {}{place}? [y/N] ", store.shown());
         let _ = stdout().flush();
         let mut answer = String::new();
         let read = stdin().read_line(&mut answer);
@@ -97,8 +98,10 @@ fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
             return Err(Failure::new("nothing was changed"));
         }
     }
-    store.become_owner()?;
+    if let Some(files) = &store.files {
+        files.become_owner()?;
+    }
     mcp_state::Engine::reset(&store.dsn)?;
-    println!("{} is empty; processes that use it follow at their next request", store.dsn);
+    println!("{} is empty; processes that use it follow at their next request", store.shown());
     Ok(())
 }

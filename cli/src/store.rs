@@ -19,6 +19,13 @@ use crate::failure::Failure;
 pub(crate) struct Located {
     /// What the engine opens it by.
     pub(crate) dsn: String,
+    /// Where it lies on this machine; nothing for a store that a server keeps.
+    pub(crate) files: Option<Files>,
+}
+
+/// A store's directory, and whose it is.
+#[derive(Debug)]
+pub(crate) struct Files {
     pub(crate) path: PathBuf,
     pub(crate) user: u32,
     pub(crate) group: u32,
@@ -42,6 +49,7 @@ pub(crate) fn find(choice: &Choice) -> Result<Located, Failure> {
     match &parsed.place {
         Place::SharedMemory(name) => in_shared_memory(dsn, name, parsed.settings.group.is_some(), user),
         Place::Directory(path) => in_directory(dsn, path),
+        Place::Redis(_) => Ok(Located { dsn: dsn.to_owned(), files: None }),
         _ => Err(Failure::usage("a memory:// store is inside one process; there is nothing to see from another one")),
     }
 }
@@ -60,9 +68,7 @@ fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> 
             let separator = if dsn.contains('?') { '&' } else { '?' };
             Ok(Located {
                 dsn: group.map_or_else(|| dsn.to_owned(), |group| format!("{dsn}{separator}group={group}")),
-                path: store.path.clone(),
-                user: store.user,
-                group: store.group,
+                files: Some(Files { path: store.path.clone(), user: store.user, group: store.group }),
             })
         }
         several => {
@@ -76,7 +82,8 @@ fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {
     let there = fs::symlink_metadata(path.join("stamp")).and_then(|_| fs::symlink_metadata(path));
     match there {
         Ok(metadata) => {
-            Ok(Located { dsn: dsn.to_owned(), path: path.to_owned(), user: metadata.uid(), group: metadata.gid() })
+            let files = Files { path: path.to_owned(), user: metadata.uid(), group: metadata.gid() };
+            Ok(Located { dsn: dsn.to_owned(), files: Some(files) })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Failure::not_found(format!("there is no store in {}. {}", path.display(), stores_there_are())))
@@ -86,13 +93,22 @@ fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {
 }
 
 impl Located {
-    /// Becomes the owner and opens the store.
-    pub(crate) fn open(&self) -> Result<Engine, Failure> {
-        self.become_owner()?;
-        self.check_namespace()?;
-        Ok(Engine::open_existing(&self.dsn)?)
+    /// The DSN, without a password.
+    pub(crate) fn shown(&self) -> String {
+        Dsn::shown(&self.dsn)
     }
 
+    /// Becomes the owner and opens the store.
+    pub(crate) fn open(&self) -> Result<Engine, Failure> {
+        if let Some(files) = &self.files {
+            files.become_owner()?;
+            files.check_namespace(&self.dsn)?;
+        }
+        Ok(Engine::open_existing(&self.dsn)?)
+    }
+}
+
+impl Files {
     /// As root: becomes the store's user for good, so that nothing in it comes to belong to root.
     pub(crate) fn become_owner(&self) -> Result<(), Failure> {
         if !is_root() || self.user == 0 {
@@ -120,13 +136,12 @@ impl Located {
     }
 
     /// Refuses a store whose servers live in another pid namespace.
-    pub(crate) fn check_namespace(&self) -> Result<(), Failure> {
+    fn check_namespace(&self, dsn: &str) -> Result<(), Failure> {
         let its = self.stamp().and_then(|stamp| stamp["pid_namespace"].as_u64());
         let mine = fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino());
         match (its, mine) {
             (Some(its), Some(mine)) if its != mine && its != 0 => Err(Failure::new(format!(
-                "the servers of {} live in another container (pid namespace {its}, this is {mine}); run mcp-state in there, as with `docker exec`",
-                self.dsn
+                "the servers of {dsn} live in another container (pid namespace {its}, this is {mine}); run mcp-state in there, as with `docker exec`"
             ))),
             _ => Ok(()),
         }

@@ -39,7 +39,10 @@ impl Record {
     /// When nobody can find the session any more, whatever its owners' processes say: a server may drop it after that.
     pub(crate) fn gone_by(&self) -> Millis {
         let silent = |renewed: Millis| renewed + self.longest_silence();
-        let owners = self.owners.iter().map(|owner| owner.lease_until.max(silent(owner.lease_until.saturating_sub(owner.lease))));
+        let owners = self
+            .owners
+            .iter()
+            .map(|owner| owner.lease_until.max(silent(owner.lease_until.saturating_sub(owner.lease))));
         owners.fold(self.expires(), Millis::max)
     }
 }

@@ -90,11 +90,16 @@ impl Worker {
         writeln!(self.input, "{line}").expect("the worker listens");
     }
 
-    /// The rest of the worker's next line, which begins with `word`.
-    pub fn line(&mut self, word: &str) -> String {
+    /// The worker's next line; empty when it has ended.
+    pub fn any_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
-        let line = line.trim_end();
+        line.trim_end().to_owned()
+    }
+
+    /// The rest of the worker's next line, which begins with `word`.
+    pub fn line(&mut self, word: &str) -> String {
+        let line = self.any_line();
         match line.strip_prefix(word) {
             Some(rest) => rest.trim_start().to_owned(),
             None if line.is_empty() => panic!("expected {word:?}, the worker ended: {}", self.end()),
@@ -121,6 +126,10 @@ impl Worker {
     pub fn complaint(&mut self) -> Option<String> {
         let lines = self.output.by_ref().lines().map_while(std::result::Result::ok);
         lines.into_iter().find(|line| line.starts_with("wrong"))
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the worker is this process's own").is_none()
     }
 
     pub fn kill(&mut self) {

@@ -4,8 +4,9 @@
 //! nothing on disk unless told to, and ends with its value or with this process, however that dies. REDIS_SERVER names the
 //! program: any Redis since 6.2, or Valkey.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -24,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A private server.
 pub struct RedisServer {
     directory: TempDir,
+    prefix: Vec<String>,
     options: Vec<String>,
-    listens_on_port: bool,
     port: u16,
     child: Child,
 }
@@ -38,20 +39,43 @@ impl RedisServer {
 
     /// The same with options as redis-server's command line has them: `&["--appendonly", "yes"]`.
     pub fn with(options: &[&str]) -> Self {
-        Self::launch(options, false)
+        Self::launch(&[], options, Port::None)
     }
 
-    /// The same, that listens on a loopback port as well.
+    /// The same, that listens on a free loopback port as well.
     pub fn on_port(options: &[&str]) -> Self {
-        Self::launch(options, true)
+        Self::launch(&[], options, Port::Free)
     }
 
-    fn launch(options: &[&str], listens_on_port: bool) -> Self {
-        // Not in $TMPDIR: a Unix socket's path ends at 107 bytes.
-        let directory = tempfile::Builder::new().prefix("mcp-state-redis-").tempdir_in("/tmp").expect("a directory");
-        let options: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
-        let (child, port) = spawn(directory.path(), &options, listens_on_port, 0);
-        Self { directory, options, listens_on_port, port, child }
+    /// The same, that listens on this loopback port as well.
+    pub fn at_port(port: u16, options: &[&str]) -> Self {
+        Self::launch(&[], options, Port::This(port))
+    }
+
+    /// A sentinel that watches a server as "main", with others until `quorum` of them call it dead.
+    pub fn sentinel_of(master: &RedisServer, quorum: usize) -> Self {
+        let directory = directory();
+        let file = directory.path().join("sentinel.conf");
+        let watched = format!("sentinel monitor main 127.0.0.1 {} {quorum}\n", master.port());
+        let times = "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n";
+        std::fs::write(&file, watched + times).expect("a configuration");
+        let file = file.to_str().expect("its path is UTF-8").to_owned();
+        Self::launch_in(directory, vec![], vec![file, "--sentinel".into()], Port::Free)
+    }
+
+    /// The same, started by a command that runs its arguments in place of itself.
+    pub fn run_by(prefix: &[&str], options: &[&str]) -> Self {
+        Self::launch(prefix, options, Port::None)
+    }
+
+    fn launch(prefix: &[&str], options: &[&str], port: Port) -> Self {
+        let [prefix, options] = [prefix, options].map(|words| words.iter().map(|&word| word.to_owned()).collect());
+        Self::launch_in(directory(), prefix, options, port)
+    }
+
+    fn launch_in(directory: TempDir, prefix: Vec<String>, options: Vec<String>, port: Port) -> Self {
+        let (child, port) = spawn(directory.path(), &prefix, &options, port);
+        Self { directory, prefix, options, port, child }
     }
 
     /// Its DSN by Unix socket, with options.
@@ -86,7 +110,8 @@ impl RedisServer {
 
     /// Starts it again, on the same addresses, with what is on its disk.
     pub fn restart(&mut self) {
-        (self.child, self.port) = spawn(self.directory.path(), &self.options, self.listens_on_port, self.port);
+        let port = if self.port == 0 { Port::None } else { Port::This(self.port) };
+        (self.child, self.port) = spawn(self.directory.path(), &self.prefix, &self.options, port);
     }
 
     /// It holds its connections and answers nothing, until `go_on`.
@@ -138,14 +163,34 @@ pub fn free_port() -> u16 {
     probe.local_addr().expect("it has an address").port()
 }
 
-fn spawn(directory: &Path, options: &[String], listens_on_port: bool, port: u16) -> (Child, u16) {
+fn directory() -> TempDir {
+    // Not in $TMPDIR: a Unix socket's path ends at 107 bytes.
+    tempfile::Builder::new().prefix("mcp-state-redis-").tempdir_in("/tmp").expect("a directory")
+}
+
+/// Where a server listens besides its socket.
+#[derive(Clone, Copy)]
+enum Port {
+    None,
+    Free,
+    This(u16),
+}
+
+fn spawn(directory: &Path, prefix: &[String], options: &[String], port: Port) -> (Child, u16) {
     let program = program();
+    // A file with a configuration comes before the options.
+    let (file, options) = options.split_at(usize::from(options.first().is_some_and(|option| !option.starts_with('-'))));
+    let words: Vec<_> = prefix.iter().chain([&program]).chain(file).collect();
     for _ in 0..5 {
-        let port = if listens_on_port && port == 0 { free_port() } else { port };
-        let mut command = Command::new(&program);
-        command.arg("--port").arg(port.to_string()).args(["--bind", "127.0.0.1", "--save", "", "--unixsocket"]);
+        let port = match port {
+            Port::None => 0,
+            Port::Free => free_port(),
+            Port::This(port) => port,
+        };
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("--port").arg(port.to_string()).args(["--bind", "127.0.0.1", "--unixsocket"]);
         command.arg(directory.join("redis.sock")).arg("--dir").arg(directory);
-        command.arg("--logfile").arg(directory.join("log")).args(options).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["--save", "", "--logfile"]).arg(directory.join("log")).args(options);
         let mut child = spawn_for_life(command);
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -189,6 +234,7 @@ fn spawn_for_life(command: Command) -> Child {
                 };
                 // SAFETY: between fork and exec the closure only makes two system calls.
                 unsafe { command.pre_exec(last_wish) };
+                command.stdin(Stdio::null()).stdout(Stdio::null());
                 let _ = reply.send(command.spawn());
             }
         });
@@ -226,9 +272,10 @@ pub struct Proxy {
     state: Arc<State>,
 }
 
-#[derive(Default)]
 struct State {
     plan: Mutex<Plan>,
+    target: Mutex<PathBuf>,
+    clients: Mutex<HashMap<i32, UnixStream>>,
     ended: AtomicBool,
 }
 
@@ -248,15 +295,20 @@ impl Proxy {
     pub fn before(server: &RedisServer) -> Self {
         let directory = tempfile::Builder::new().prefix("mcp-state-proxy-").tempdir_in("/tmp").expect("a directory");
         let listener = UnixListener::bind(directory.path().join("redis.sock")).expect("a socket");
-        let state = Arc::new(State::default());
-        let (shared, target) = (state.clone(), server.socket());
+        let state = Arc::new(State {
+            plan: Mutex::default(),
+            target: Mutex::new(server.socket()),
+            clients: Mutex::default(),
+            ended: AtomicBool::new(false),
+        });
+        let shared = state.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 if shared.ended.load(Ordering::SeqCst) {
                     return;
                 }
-                let (shared, target) = (shared.clone(), target.clone());
-                std::thread::spawn(move || shared.serve(client, &target));
+                let shared = shared.clone();
+                std::thread::spawn(move || shared.serve(client));
             }
         });
         Self { directory, state }
@@ -283,6 +335,19 @@ impl Proxy {
 
     pub fn was_cut(&self) -> bool {
         self.plan(|plan| plan.was_cut)
+    }
+
+    /// Loses all connections; new ones lead to `server`.
+    pub fn lead_to(&self, server: &RedisServer) {
+        *self.state.target.lock().expect("nobody panicked with it") = server.socket();
+        self.lose_all();
+    }
+
+    /// Loses all connections there are.
+    pub fn lose_all(&self) {
+        for client in self.state.clients.lock().expect("nobody panicked with it").values() {
+            let _ = client.shutdown(Shutdown::Both);
+        }
     }
 
     /// Hands the server what was held back by [`Cut::Late`], and waits until it was carried out.
@@ -323,14 +388,23 @@ impl State {
         }
     }
 
-    fn serve(&self, mut client: UnixStream, target: &Path) {
-        if self.plan.lock().expect("nobody panicked with it").closed {
-            return;
+    fn serve(&self, client: UnixStream) {
+        let Ok(twin) = client.try_clone() else { return };
+        let number = twin.as_raw_fd();
+        self.clients.lock().expect("nobody panicked with it").insert(number, twin);
+        if !self.plan.lock().expect("nobody panicked with it").closed {
+            self.pass_on(&client);
         }
+        let _ = client.shutdown(Shutdown::Both);
+        self.clients.lock().expect("nobody panicked with it").remove(&number);
+    }
+
+    fn pass_on(&self, mut client: &UnixStream) {
+        let target = self.target.lock().expect("nobody panicked with it").clone();
         let Ok(mut server) = UnixStream::connect(target) else { return };
         let mut bytes = vec![0; 1 << 20];
         let mut lose_answer = None;
-        while let Some([from_client, from_server]) = readable(&client, &server) {
+        while let Some([from_client, from_server]) = readable(client, &server) {
             if from_server {
                 let count = server.read(&mut bytes).unwrap_or(0);
                 let sent = match lose_answer {
@@ -394,6 +468,6 @@ pub fn is_installed() -> bool {
     })
 }
 
-fn program() -> std::ffi::OsString {
-    std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
+fn program() -> String {
+    std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
 }

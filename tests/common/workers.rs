@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcp_state::{
-    Claim, DuplicatePolicy, Engine, Error, Interest, NewSession, OwnerKind, OwnerToken, Session, WaitedFor,
+    Claim, DuplicatePolicy, Engine, Error, ErrorKind, Interest, NewSession, OwnerKind, OwnerToken, Session, WaitedFor,
 };
 
 use crate::common::process;
@@ -105,6 +105,24 @@ pub mod roles {
                 drop(engines);
             }
             ["fork", dsn, id] => fork(&find(dsn, id)),
+            ["ids", dsn, id] => {
+                let session = find(dsn, id);
+                for _ in 0..100 {
+                    say("id", &session.next_request_id().expect("an id").to_string());
+                }
+            }
+            ["deliver", dsn, id, request] => {
+                let session = find(dsn, id);
+                say("ready", "");
+                let _ = std::io::stdin().read(&mut [0]);
+                let delivery =
+                    session.deliver_response(request.parse().expect("an id"), "\"yes\"").expect("it answers");
+                say("delivery", &format!("{delivery:?}"));
+            }
+            ["linger", dsn, id] => linger(&find(dsn, id)),
+            ["turns", dsn, id] => turns(&find(dsn, id)),
+            ["count_on", dsn, id, key] => count_on(&find(dsn, id), key),
+            ["ask_on", dsn, id] => ask_on(&find(dsn, id)),
             _ => panic!("no such role: {role:?}"),
         }
     }
@@ -176,6 +194,102 @@ pub mod roles {
                 if set.expect("compared") {
                     break;
                 }
+            }
+        }
+    }
+
+    /// Attaches, waits for a word, and tries what a request that is still running would.
+    fn linger(session: &Session) {
+        let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+        say("attached", "");
+        let _ = std::io::stdin().read(&mut [0]);
+        let kinds = [
+            session.attributes().set("late", "1").map_err(|error| error.kind()),
+            session.enqueue_outgoing(&owner, "{}", "").map(|_| ()).map_err(|error| error.kind()),
+            session.send_request(&owner, REQUEST, "", 60_000).map(|_| ()).map_err(|error| error.kind()),
+            session.renew(&owner).map_err(|error| error.kind()),
+        ];
+        say("late", &format!("{kinds:?}"));
+    }
+
+    /// Answers each line with what it did; the other process does the other half of a round.
+    fn turns(session: &Session) {
+        let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+        say("owner", &owner.to_string());
+        for line in std::io::stdin().lines().map_while(std::result::Result::ok) {
+            let outcome = match line.split_once(' ').unwrap_or((&line, "")) {
+                ("send", _) => session.send_request(&owner, REQUEST, "", 60_000).expect("sent").to_string(),
+                ("take", _) => texts(session.take_outgoing(&owner, 9).expect("taken")).len().to_string(),
+                ("claim", id) => format!("{:?}", session.claim(&owner, id.parse().expect("an id")).expect("claimed")),
+                ("count", from) => {
+                    let from: u64 = from.parse().expect("a number");
+                    let next = (from + 1).to_string();
+                    let expected = (from > 0).then(|| from.to_string());
+                    let attributes = session.attributes();
+                    attributes.compare_and_set("turns", expected.as_deref(), Some(&next)).expect("compared").to_string()
+                }
+                other => panic!("no such turn: {other:?}"),
+            };
+            say("did", &outcome);
+        }
+    }
+
+    /// Counts, and says each number that the store has acknowledged. Whatever happens to the store, it holds that number, or
+    /// the next one if the outcome of setting it is unknown; an error that means "not applied" is taken at its word.
+    fn count_on(session: &Session, key: &str) {
+        let mut acknowledged = 0_u64;
+        let mut unknown = false;
+        loop {
+            let stored = match session.attributes().get(key) {
+                Ok(stored) => stored.map_or(0, |json| json.parse().expect("a number")),
+                Err(error) => match error.kind() {
+                    ErrorKind::StoreUnavailable | ErrorKind::OutcomeUnknown | ErrorKind::StoreFull => continue,
+                    _ => return say("wrong", &format!("reading after {acknowledged}: {error}")),
+                },
+            };
+            if stored != acknowledged && !(unknown && stored == acknowledged + 1) {
+                return say(
+                    "wrong",
+                    &format!("{acknowledged} was acknowledged, {stored} is stored, unknown: {unknown}"),
+                );
+            }
+            acknowledged = stored;
+            unknown = false;
+            match session.attributes().set(key, &(acknowledged + 1).to_string()) {
+                Ok(()) => {
+                    acknowledged += 1;
+                    say("acknowledged", &acknowledged.to_string());
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::StoreUnavailable | ErrorKind::StoreFull => say("error", &error.to_string()),
+                    ErrorKind::OutcomeUnknown => {
+                        unknown = true;
+                        say("error", &error.to_string());
+                    }
+                    _ => return say("wrong", &format!("after {acknowledged}: {error}")),
+                },
+            }
+        }
+    }
+
+    /// Asks, and waits for the answer however often the store is not there.
+    fn ask_on(session: &Session) {
+        let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+        let id = session.send_request(&owner, REQUEST, "", 60_000).expect("sent");
+        say("id", &id.to_string());
+        let mut told = false;
+        loop {
+            let answer = session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_secs(60));
+            match answer.and_then(|waited| session.claim(&owner, id).map(|claim| (waited.outcome, claim))) {
+                Ok((_, Claim::Answered(payload))) => return say("answer", &payload),
+                Ok(other) => return say("wrong", &format!("{other:?}")),
+                Err(error) if error.kind() == ErrorKind::StoreUnavailable => {
+                    if !std::mem::replace(&mut told, true) {
+                        say("unavailable", "");
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => return say("wrong", &error.to_string()),
             }
         }
     }

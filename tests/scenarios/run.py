@@ -4,6 +4,7 @@
     tests/scenarios/run.py --runs 20
     tests/scenarios/run.py --runs 20 --delays 7 --busy      seeded delays around every operation, no idle processor
     tests/scenarios/run.py --only C-many --mode blob
+    tests/scenarios/run.py --runs 20 --store redis          two pools that share only Redis, requests alternate
 
 Exit status 1 when anything was not as it must be.
 """
@@ -18,7 +19,7 @@ import sys
 import time
 from contextlib import nullcontext
 
-from support import WORKERS, busy_processors, site
+from support import WORKERS, busy_processors, site, two_sites
 
 import scenarios
 from scenarios import SCENARIOS, Options, Tally
@@ -43,6 +44,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), metavar="ID", help="this scenario (repeat)")
     parser.add_argument("--mode", choices=["mcp-state", "blob", "blob-lock"], default="mcp-state")
+    parser.add_argument("--store", choices=["local", "redis"], default="local", help="redis: two pools share a private one")
     parser.add_argument("--seed", type=int, default=1, help="of the client's random moments")
     parser.add_argument("--delays", type=int, metavar="SEED", help=f"delays of up to {DELAY_US} us around every operation")
     parser.add_argument("--busy", action="store_true", help="keeps every processor busy meanwhile")
@@ -51,9 +53,10 @@ def main() -> int:
 
     env = {} if options.delays is None else {"MCP_STATE_DELAYS": f"{options.delays}:{DELAY_US}"}
     wrong = 0
-    print(f"{options.mode}, {WORKERS} workers, delays {env or 'none'}, {'busy' if options.busy else 'idle'}")
+    print(f"{options.mode}, {options.store} store, {WORKERS} workers, delays {env or 'none'}, {'busy' if options.busy else 'idle'}")
     print(HEAD, flush=True)
-    with site(options.mode, **env) as server:
+    served = two_sites(**env) if options.store == "redis" else site(options.mode, **env)
+    with served as server:
         with busy_processors(os.cpu_count() or 1) if options.busy else nullcontext():
             for id in options.only or SCENARIOS:
                 started = time.monotonic()
@@ -74,6 +77,7 @@ async def repeat(id: str, url: str, settings: argparse.Namespace) -> Tally:
         ask_timeout=timeout * 0.8,
         question_timeout=timeout * 0.6,
         random=random.Random(f"{settings.seed} {id}"),
+        sees_processes=settings.store == "local",
     )
     tally = Tally()
     for _ in range(settings.runs):

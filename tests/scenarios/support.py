@@ -15,6 +15,7 @@ for path in ("examples/client", "tests/system"):
     if str(ROOT / path) not in sys.path:
         sys.path.insert(0, str(ROOT / path))
 
+from lib.redis import Redis  # noqa: E402
 from lib.servers import EXTENSION, Nginx, PhpFpm  # noqa: E402
 
 APP = ROOT / "tests/scenarios/server/index.php"
@@ -46,6 +47,18 @@ def site(
     extension = extension if mode == "mcp-state" else None
     with PhpFpm(APP, workers=WORKERS, extension=extension, env=environment, ini=ini) as php, Nginx(php) as nginx:
         yield Site(php, nginx)
+
+
+@contextlib.contextmanager
+def two_sites(app: Path = APP, options: str = "", **env: str) -> Iterator[Site]:
+    """Two pools of different users with everything of their own but Redis; each request goes to the other one."""
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(Redis())
+        environment = {"MCP_STATE_DSN": redis.dsn(options)} | env
+        pools = [PhpFpm(app, workers=WORKERS, env=environment, user=user) for user in (None, "nobody")]
+        for pool in pools:
+            stack.enter_context(pool)
+        yield Site(pools[0], stack.enter_context(Nginx(*pools, in_turn=True)))
 
 
 def for_class(case: type[unittest.TestCase], server: contextlib.AbstractContextManager[Site]) -> Site:

@@ -7,11 +7,12 @@ seeded random delays around every operation while no processor is idle.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import unittest
 
-from support import busy_processors, for_class, site
+from support import Site, busy_processors, for_class, site
 
 import scenarios
 from scenarios import SCENARIOS, Options, Tally
@@ -26,17 +27,23 @@ class Scenarios:
 
     env: dict[str, str] = {}
     processors_kept_busy = 0
+    runs = 3
+    sees_processes = True
     url: str
 
     @classmethod
+    def served(cls) -> contextlib.AbstractContextManager[Site]:
+        return site(**cls.env)
+
+    @classmethod
     def setUpClass(cls) -> None:
-        cls.url = for_class(cls, site(**cls.env)).url
+        cls.url = for_class(cls, cls.served()).url
         spinning = busy_processors(cls.processors_kept_busy)
         spinning.__enter__()
         cls.addClassCleanup(spinning.__exit__, None, None, None)
 
     def comes_right(self, id: str) -> None:
-        runs = int(os.environ.get("SCENARIO_RUNS", FEWER.get(id, 3)))
+        runs = int(os.environ.get("SCENARIO_RUNS", min(self.runs, FEWER.get(id, 3))))
         size = 300 if id == "R" and "SCENARIO_RUNS" not in os.environ else 0
         options = Options(
             self.url,
@@ -45,6 +52,7 @@ class Scenarios:
             question_timeout=40,
             random=random.Random(f"{SEED} {id}"),
             size=size,
+            sees_processes=self.sees_processes,
         )
         tally = asyncio.run(repeat(id, options, runs))
         if not tally.is_right:

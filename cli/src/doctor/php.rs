@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use mcp_state::Dsn;
 use serde_json::Value;
 
 use super::Report;
@@ -68,12 +69,12 @@ pub(super) fn check(report: &mut Report, php: &Path, store: Option<&Located>) {
         let mend = "one store serves both; upgrade the older when it suits";
         report.hint("extension", format!("{seen}; this command is {}", mcp_state::VERSION), mend);
     }
-    let dsn = text("dsn");
-    let same = |store: &Located| dsn.split('?').next() == store.dsn.split('?').next();
+    let dsn = Dsn::shown(&text("dsn"));
+    let same = |store: &Located| dsn.split('?').next() == store.shown().split('?').next();
     match store {
         Some(store) if !same(store) => {
             let mend = "where the application names no store itself, set mcp_state.dsn or MCP_STATE_DSN";
-            report.hint("ini", format!("mcp_state.dsn is {dsn}, not {}", store.dsn), mend);
+            report.hint("ini", format!("mcp_state.dsn is {dsn}, not {}", store.shown()), mend);
         }
         _ => report.good("ini", format!("mcp_state.dsn is {dsn}")),
     }

@@ -75,11 +75,11 @@ pub(super) fn check(report: &mut Report, pools: &[Pool], store: Option<&Located>
         store.and_then(|store| Dsn::parse(&store.dsn).ok()).map_or_else(Settings::default, |dsn| dsn.settings);
     for pool in pools {
         let place = format!("{} in {}", pool.name, pool.file.display());
-        if let (Some(user), Some(store)) = (&pool.user, store)
+        if let (Some(user), Some(files)) = (&pool.user, store.and_then(|store| store.files.as_ref()))
             && settings.group.is_none()
-            && *user != user_name(store.user)
+            && *user != user_name(files.user)
         {
-            let seen = format!("{place} runs as {user}, and the store belongs to {}", user_name(store.user));
+            let seen = format!("{place} runs as {user}, and the store belongs to {}", user_name(files.user));
             report.hint(
                 "pool",
                 seen,

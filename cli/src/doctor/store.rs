@@ -7,25 +7,42 @@ use mcp_state::{Engine, Limit, Liveness, StoreStats};
 
 use super::Report;
 use crate::sessions;
-use crate::store::{Located, user_name};
+use crate::store::{Files, Located, user_name};
 use crate::text;
 
 pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
-    let owner = user_name(store.user);
-    report.good("store", format!("{} in {}, of user {owner}", store.dsn, store.path.display()));
-    stamp(report, store);
-    removal_at_logout(report, store);
+    match &store.files {
+        Some(files) => {
+            let owner = user_name(files.user);
+            report.good("store", format!("{} in {}, of user {owner}", store.dsn, files.path.display()));
+            stamp(report, files);
+            removal_at_logout(report, files);
+        }
+        None => report.good("store", store.shown()),
+    }
     let engine = match store.open() {
         Ok(engine) => engine,
         Err(failure) => {
-            let mend = "servers get the same error; if the files are damaged, `mcp-state reset` makes an empty store";
+            let mend = match store.files {
+                Some(_) => {
+                    "servers get the same error; if the files are damaged, `mcp-state reset` makes an empty store"
+                }
+                None => "servers get the same error, and answer 503",
+            };
             report.wrong("opening", failure.to_string(), mend);
             return;
         }
     };
     match engine.stats() {
-        Ok(stats) => {
+        Ok(stats) if store.files.is_some() => {
             space(report, &engine, &stats);
+            sessions_left(report, &engine, &stats);
+            readers(report, &stats);
+            refusals(report, &stats);
+        }
+        Ok(stats) => {
+            redis(report, &stats);
+            sessions_left(report, &engine, &stats);
             refusals(report, &stats);
         }
         Err(error) => report.wrong("space", error.to_string(), "`mcp-state reset` makes an empty store"),
@@ -36,10 +53,62 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
     }
 }
 
-fn stamp(report: &mut Report, store: &Located) {
-    let Some(stamp) = store.stamp() else {
+fn place<'s>(stats: &'s StoreStats, wanted: &str) -> Option<&'s str> {
+    stats.place.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
+}
+
+fn number(stats: &StoreStats, name: &str) -> u64 {
+    place(stats, name).and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+/// What of the server's settings decides what becomes of sessions.
+fn redis(report: &mut Report, stats: &StoreStats) {
+    if let Some(problem) = place(stats, "problem") {
+        let mend = "let the user run INFO, or look yourself: maxmemory-policy must be noeviction";
+        report.hint("server", format!("its settings cannot be seen: {problem}"), mend);
+        return;
+    }
+    let name = if place(stats, "valkey_version").is_some() { "Valkey" } else { "Redis" };
+    let version = place(stats, "valkey_version").or(place(stats, "redis_version")).unwrap_or("unknown");
+    let role = place(stats, "role").unwrap_or("unknown");
+    let seen = format!("{name} {version}, {}, {role}", place(stats, "redis_mode").unwrap_or("unknown"));
+    match role {
+        "master" => report.good("server", seen),
+        _ => {
+            report.wrong("server", seen, "a replica takes no writes: name the master, or the sentinels (sentinel=NAME)")
+        }
+    }
+    let (used, limit) = (stats.used_bytes, stats.limit_bytes);
+    let seen = format!("{} of {} used", text::bytes(used), text::bytes(limit));
+    if number(stats, "maxmemory") == 0 {
+        let mend = "set maxmemory, so that the server says when it is full, and not the kernel";
+        report.hint("memory", format!("{seen}; maxmemory is not set"), mend);
+    } else if used > limit / 10 * 9 {
+        report.wrong("memory", seen, "raise maxmemory, destroy sessions, or shorten ttl_ms");
+    } else {
+        report.good("memory", seen);
+    }
+    let policy = place(stats, "maxmemory_policy").unwrap_or("unknown");
+    if policy == "noeviction" {
+        report.good("eviction", policy);
+    } else {
+        let mend = "maxmemory-policy noeviction: any other removes parts of living sessions when memory is short";
+        report.wrong("eviction", format!("maxmemory-policy is {policy}"), mend);
+    }
+    match place(stats, "aof_enabled") {
+        Some("1") => report.good("durability", "appendonly yes: sessions survive a restart of the server"),
+        _ => report.hint(
+            "durability",
+            "appendonly no: a restart of the server ends every session",
+            "appendonly yes, unless clients may well begin anew",
+        ),
+    }
+}
+
+fn stamp(report: &mut Report, files: &Files) {
+    let Some(stamp) = files.stamp() else {
         let mend = "stop the servers, or empty the store with `mcp-state reset`";
-        report.wrong("stamp", format!("{} cannot be read", store.path.join("stamp").display()), mend);
+        report.wrong("stamp", format!("{} cannot be read", files.path.join("stamp").display()), mend);
         return;
     };
     let field = |name: &str| match &stamp[name] {
@@ -60,15 +129,13 @@ fn stamp(report: &mut Report, store: &Located) {
 }
 
 fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
-    let place = |wanted: &str| stats.place.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
-    let number = |name| place(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
-    let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number("free_bytes"));
+    let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number(stats, "free_bytes"));
     let seen = format!(
         "{} of {} used, {} free on the file system; generation {}",
         text::bytes(used),
         text::bytes(limit),
         text::bytes(free),
-        place("generation").unwrap_or("unknown"),
+        place(stats, "generation").unwrap_or("unknown"),
     );
     if used > limit / 10 * 9 {
         let mend =
@@ -88,6 +155,9 @@ fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
         );
         report.hint("space", seen, "give the file system more room (a container: --shm-size) if you need more");
     }
+}
+
+fn sessions_left(report: &mut Report, engine: &Engine, stats: &StoreStats) {
     let most = engine.settings().limit(Limit::Sessions);
     let seen = format!("{} of {most}", stats.sessions);
     if stats.sessions >= most / 10 * 9 {
@@ -95,9 +165,12 @@ fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
     } else {
         report.good("sessions", seen);
     }
+}
+
+fn readers(report: &mut Report, stats: &StoreStats) {
     report.good(
         "readers",
-        format!("{} of 4096 slots in use, one for each process that has read the store", number("readers")),
+        format!("{} of 4096 slots in use, one for each process that has read the store", number(stats, "readers")),
     );
 }
 
@@ -163,16 +236,16 @@ fn contradictions(report: &mut Report, engine: &Engine) {
 }
 
 /// systemd's logind removes a login user's files in /dev/shm at logout, unless it is told not to.
-fn removal_at_logout(report: &mut Report, store: &Located) {
+fn removal_at_logout(report: &mut Report, files: &Files) {
     const FIRST_LOGIN_USER: u32 = 1000;
-    let is_system = store.user < FIRST_LOGIN_USER || store.user == 65534;
-    if is_system || !store.path.starts_with("/dev/shm") || !Path::new("/run/systemd/system").exists() {
+    let is_system = files.user < FIRST_LOGIN_USER || files.user == 65534;
+    if is_system || !files.path.starts_with("/dev/shm") || !Path::new("/run/systemd/system").exists() {
         return;
     }
     if !removes_ipc() {
         return;
     }
-    let seen = format!("logind removes the store when user {} logs out (RemoveIPC)", user_name(store.user));
+    let seen = format!("logind removes the store when user {} logs out (RemoveIPC)", user_name(files.user));
     let mend = "set RemoveIPC=no in /etc/systemd/logind.conf, or run the servers as a system user, or make /run/mcp-state for them";
     report.hint("logout", seen, mend);
 }

@@ -53,15 +53,17 @@ impl Link {
         }
     }
 
-    /// Sends several commands at once. Their answers; the first error, if there is one.
+    /// Sends several commands, at once where one server has all keys. Their answers; the first error, if there is one.
     pub(super) fn ask_all(&mut self, commands: &[Cmd]) -> RedisResult<Vec<Value>> {
-        let mut pipeline = redis::pipe();
-        for command in commands {
-            pipeline.add_command(command.clone());
-        }
         match self {
-            Link::One(connection) => pipeline.query(connection),
-            Link::Cluster(connection) => pipeline.query(connection),
+            Link::One(connection) => {
+                let mut pipeline = redis::pipe();
+                for command in commands {
+                    pipeline.add_command(command.clone());
+                }
+                pipeline.query(connection)
+            }
+            Link::Cluster(_) => commands.iter().map(|command| self.ask(command)).collect(),
         }
     }
 }
@@ -321,7 +323,7 @@ fn explain(error: &RedisError) -> String {
 }
 
 /// Between half of `pause` and all of it.
-pub(super) fn jittered(pause: Duration) -> Duration {
+fn jittered(pause: Duration) -> Duration {
     let [random] = random_bytes();
     pause / 2 + pause / 2 * u32::from(random) / 255
 }

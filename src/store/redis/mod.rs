@@ -37,7 +37,7 @@ mod speculation;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use redis::{Cmd, Value};
@@ -55,17 +55,15 @@ use crate::session::{
 };
 use crate::settings::Settings;
 use cache::{Cache, Seen};
-use connection::{Connections, jittered};
+use connection::Connections;
 use listener::Listener;
 use script::{Answer, Asked, REMEMBERED_MS, Request, Verdict, Version};
 use speculation::{Known, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
 const GRACE_MS: Millis = 600_000;
-/// How often an operation is decided anew because somebody else was faster.
-const TRIES: u32 = 200;
-/// The longest pause before that.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// How long an operation is decided anew because somebody else was faster.
+const CONTENDED: Duration = Duration::from_secs(10);
 /// How often what is counted is written at most.
 const COUNTED_EVERY_MS: Millis = 1_000;
 
@@ -366,7 +364,10 @@ impl RedisStore {
 
 impl Work<'_> {
     fn run(mut self, census: &Census, view: StoreView, operation: Operation<'_>) -> Step<()> {
-        for tries in 0..TRIES {
+        let end = Instant::now() + CONTENDED;
+        // How often nothing but the time was another.
+        let mut mistimed = 0;
+        while Instant::now() < end {
             let now = self.confirmed.unwrap_or_else(|| self.store.time(&self.process));
             let (result, asked) = self.decide(now, census, view, operation);
             if !asked.rows.is_empty() || !asked.prefixes.is_empty() {
@@ -392,7 +393,8 @@ impl Work<'_> {
                 self.look(&asked)?;
                 continue;
             }
-            if self.carry_out(now, tries, after.as_ref(), &effects, &asked)? {
+            let before = self.seen.version;
+            if self.carry_out(now, mistimed, after.as_ref(), &effects, &asked)? {
                 if !asked.payloads.is_empty() {
                     // The same on the same session at the same time: only the outcome is new.
                     let (result, _) = self.decide(now, census, view, operation);
@@ -403,14 +405,11 @@ impl Work<'_> {
                 self.store.follow_up(&self.process, self.session, record.as_ref(), &effects);
                 return Ok(());
             }
-            if tries > 0 {
-                let pause = Duration::from_micros(50) * 2_u32.pow(tries.min(9));
-                std::thread::sleep(jittered(pause.min(LONGEST_PAUSE)));
-                // What it has become meanwhile is seen by the next try.
-                self.confirmed = None;
-            }
+            // The answer says what the session is now. Whoever paused before the next try would find it changed once more, and
+            // never win against one who does not.
+            mistimed += u32::from(self.seen.version == before);
         }
-        let reason = format!("others changed the session {TRIES} times while this operation was at work; try again");
+        let reason = format!("others changed the session again and again for {CONTENDED:?}; try again");
         Err(StoreError::Server { server: self.store.server.to_string(), reason }.into())
     }
 
@@ -455,7 +454,7 @@ impl Work<'_> {
     fn carry_out(
         &mut self,
         now: Millis,
-        tries: u32,
+        mistimed: u32,
         after: Option<&Record>,
         effects: &Effects,
         asked: &Asked,
@@ -465,7 +464,7 @@ impl Work<'_> {
         let before = self.seen.record.as_deref();
         let footprint = |record: Option<&Record>| record.map_or(0, Record::footprint);
         // Clocks that differ by little must not keep each other waiting: the more often it failed, the less it matters.
-        let slack = 2_u64.pow(tries.min(10)) - 1;
+        let slack = 2_u64.pow(mistimed.min(10)) - 1;
         let steady = steady(before, after, now);
         let version: Version = random_bytes();
         let writes = (effects.record == RecordChange::Write).then_some(after).flatten();
@@ -489,7 +488,8 @@ impl Work<'_> {
                 false => connections.unavailable(&failure.error).into(),
             })?;
         if answer.verdict == Verdict::Other {
-            if is_second && !answer.proves_not_done(self.seen.version) {
+            // A server that has lost the session has lost with it whatever was done.
+            if is_second && answer.version().is_some() && !answer.proves_not_done(self.seen.version) {
                 return Err(connections.unknown("the connection was lost, and the session has gone on since"));
             }
             self.learn(asked, &mut answer)?;
@@ -691,17 +691,13 @@ impl RedisStore {
 
     /// Whether a session's keys hold what its record says (G8), of one moment.
     fn check_session(&self, process: &OfProcess, session: Digest, found: &mut Vec<String>) -> Result<(), StoreError> {
-        let mut pipeline = redis::pipe();
-        pipeline
-            .atomic()
-            .cmd("HGETALL")
-            .arg(self.key(hex(session), ""))
-            .cmd("HGETALL")
-            .arg(self.key(hex(session), "a"));
+        let keys = ["", "a"].map(|rest| self.key(hex(session), rest));
         type Hash = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
-        let (mut fields, rows): (Hash, Hash) = process.connections.read(|link| match link {
-            connection::Link::One(connection) => pipeline.query(connection),
-            connection::Link::Cluster(connection) => pipeline.query(connection),
+        let (mut fields, rows): (Hash, Hash) = process.connections.read(|link| {
+            let both = link.run(&script::BOTH, |command| {
+                command.arg(keys.len()).arg(&keys);
+            })?;
+            Ok(redis::from_redis_value(both)?)
         })?;
         let (versions, Some(record)) = (fields.remove(b"v".as_slice()), fields.remove(b"r".as_slice())) else {
             if !fields.keys().all(|field| field == b"v") || !rows.is_empty() {

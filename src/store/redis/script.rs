@@ -25,6 +25,9 @@ impl Script {
 pub(super) static SESSION: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("session.lua")));
 /// `publish.lua`: appends a message to a topic.
 pub(super) static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("publish.lua")));
+/// Two hashes at one moment.
+pub(super) static BOTH: LazyLock<Script> =
+    LazyLock::new(|| Script::new("return { redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]) }"));
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 

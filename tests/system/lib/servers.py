@@ -373,17 +373,20 @@ class PhpBuiltin(_Php):
 class Nginx(Server):
     """
     nginx in front of a PhpFpm: every path goes to its entry script, nothing is buffered, waits may be long. Of several
-    PhpFpm with one entry script, the one that serves the fewest requests gets the next.
+    PhpFpm with one entry script, the one that serves the fewest requests gets the next; or they take turns.
     """
 
     name = "nginx"
 
-    def __init__(self, fastcgi: PhpFpm, *more: PhpFpm, read_timeout: int = 600, user: str | None = None) -> None:
+    def __init__(
+        self, fastcgi: PhpFpm, *more: PhpFpm, in_turn: bool = False, read_timeout: int = 600, user: str | None = None
+    ) -> None:
         """read_timeout: seconds of silence after which nginx gives a request up (its own default is 60)."""
         super().__init__(user=user)
         self.binary = program("NGINX", "nginx")
         self.fastcgi = fastcgi
         self.upstream = (fastcgi, *more)
+        self.choice = "" if in_turn else "least_conn;"
         self.read_timeout = read_timeout
 
     def prepare(self) -> None:
@@ -425,7 +428,7 @@ http {{
 {temporary}
     client_max_body_size 64m;
     upstream php {{
-        least_conn;
+        {self.choice}
 {pools}
     }}
     server {{

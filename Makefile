@@ -36,7 +36,7 @@ test-sdk: ## the drop-ins on the real mcp/sdk: MCP_SDK_AUTOLOAD=/path/to/vendor/
 
 check-model: ## the state machine in all interleavings, DEPTH steps deep (5)
 	$(setup) build
-	@MCP_STATE_MODEL_DEPTH=$(or $(DEPTH),5) scripts/cargo test --quiet --profile model -p mcp-state --lib session::model -- --nocapture
+	@$(env) python3 tests/model.py explore --depth $(or $(DEPTH),5)
 
 soak: ## a server under php-fpm for MINUTES=10 while workers come and go; SEED=, DSN=; figures and a plot in build/soak
 	$(setup) test
@@ -47,7 +47,7 @@ soak: ## a server under php-fpm for MINUTES=10 while workers come and go; SEED=,
 
 mutants: ## rules of the state machine broken one by one: the model checker must find each
 	$(setup) build
-	@$(env) python3 tests/mutants.py $(ARGS)
+	@$(env) python3 tests/model.py mutants $(ARGS)
 
 torture: ## processes that are killed, stopped and forked on one store: SECONDS=60 SEED=1 DSN=
 	$(setup) build

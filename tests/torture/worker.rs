@@ -53,7 +53,7 @@ impl Worker {
         }
         let mut random = Random::new(self.seed ^ u64::from(self.number));
         for child in 1..100 {
-            Exchanges::new(self, &engine, &log, self.number, u64::from(child)).run(20 + random.below(200));
+            Exchanges::new(self, &engine, &log, self.number, u64::from(child)).run(5 + random.below(40));
             if now() >= self.until {
                 return;
             }

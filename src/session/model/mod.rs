@@ -7,7 +7,8 @@
 //!
 //! The protocol is explored as a whole to the depth asked for, and in parts (see [`actions::Part`]) some steps deeper.
 //!
-//! `make check-model DEPTH=n` explores; `make mutants` breaks rules of the state machine one by one and sees that each is found.
+//! `make check-model DEPTH=n` explores; `make mutants` breaks rules of the state machine one by one and sees that each is found
+//! (tests/model.py).
 
 mod actions;
 mod ghost;

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Breaks the rules of the state machine one by one and sees that the model checker finds each.
+"""Explores the state machine, and breaks its rules one by one to see that the model checker finds each.
 
-    tests/mutants.py                    all mutants
-    tests/mutants.py --some 8           as many, chosen by a seed that is printed; --seed S chooses them again
+    tests/model.py explore --depth 5        every interleaving up to a depth
+    tests/model.py mutants                  all mutants
+    tests/model.py mutants --some 8         as many, chosen by a seed that is printed; --seed S chooses them again
 
-A mutant is the real source with one text replaced, in a copy of the pure modules under build/mutants; the checker there is the one
-of src/session/model. The mutant is found when the checker reports one of the guarantees named beside it. The last line is
-`mutants: N found, M not found`; exit status 1 unless M is 0.
+Both run on a copy of the pure modules as a crate of their own, which builds in seconds; the checker is the one of
+src/session/model. A mutant is the real source with one text replaced. It is found when the checker reports one of the guarantees
+named beside it. The last line of `mutants` is `mutants: N found, M not found`; exit status 1 unless M is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TREE = ROOT / "build" / "mutants"
+TARGET = ROOT / "build" / "model-target"
 #: What the state machine needs of the crate.
 MODULES = ("clock", "error", "fault", "fork", "ids", "process", "session", "settings")
 SECONDS = 600  # for one mutant, and for the first build
@@ -284,41 +285,47 @@ MUTANTS = [
 ]
 
 
-def prepare() -> None:
+def prepare(tree: Path) -> None:
     """The pure modules as a crate of their own: it builds in seconds."""
-    TREE.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(TREE / "src", ignore_errors=True)
-    (TREE / "src").mkdir()
+    tree.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(tree / "src", ignore_errors=True)
+    (tree / "src").mkdir()
     for module in MODULES:
         source = ROOT / "src" / module
         if source.is_dir():
-            shutil.copytree(source, TREE / "src" / module)
+            shutil.copytree(source, tree / "src" / module)
         else:
-            shutil.copy2(source.with_suffix(".rs"), TREE / "src")
+            shutil.copy2(source.with_suffix(".rs"), tree / "src")
     modules = "".join(f"pub mod {module};\n" for module in MODULES)
-    (TREE / "src" / "lib.rs").write_text(f"#![allow(dead_code, unused, unreachable_pub)]\n{modules}")
+    (tree / "src" / "lib.rs").write_text(f"#![allow(dead_code, unused, unreachable_pub)]\n{modules}")
     manifest = (ROOT / "Cargo.toml").read_text()
     wanted = {"borsh", "getrandom", "libc", "parking_lot", "serde", "serde_json", "sha2", "stateright", "thiserror", "uuid"}
     dependencies = [
         line for line in re.findall(r"^[\w-]+ = .+$", manifest, re.MULTILINE) if line.split(" = ")[0] in wanted
     ]
-    (TREE / "Cargo.toml").write_text(
-        '[package]\nname = "mutants"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n'
+    (tree / "Cargo.toml").write_text(
+        f'[package]\nname = "{tree.name}"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n'
         "[profile.dev]\nopt-level = 1\ndebug = false\n[dependencies]\n" + "\n".join(dict.fromkeys(dependencies)) + "\n"
     )
-    shutil.copy2(ROOT / "Cargo.lock", TREE)
+    shutil.copy2(ROOT / "Cargo.lock", tree)
 
 
-def explore(depth: int) -> str:
-    """What the checker says of the tree as it is."""
-    command = [str(ROOT / "scripts" / "cargo"), "test", "--quiet", "--lib", "session::model", "--", "--nocapture"]
+def command(depth: int) -> tuple[list[str], dict[str, str]]:
+    """How the checker is run, and with which environment."""
+    words = [str(ROOT / "scripts" / "cargo"), "test", "--quiet", "--lib", "session::model", "--", "--nocapture"]
     environment = os.environ | {
-        "CARGO_TARGET_DIR": str(TREE / "target"),
+        "CARGO_TARGET_DIR": str(TARGET),
         "MCP_STATE_MODEL_DEPTH": str(depth),
         "RUST_BACKTRACE": "0",
     }
+    return words, environment
+
+
+def explore(tree: Path, depth: int) -> str:
+    """What the checker says of a tree."""
+    words, environment = command(depth)
     try:
-        answer = subprocess.run(command, cwd=TREE, env=environment, capture_output=True, text=True, timeout=SECONDS)
+        answer = subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return f"not done after {SECONDS} s"
     return answer.stdout + answer.stderr
@@ -330,9 +337,9 @@ def found_by(said: str) -> str:
     return match[1] if match else ""
 
 
-def check(mutant: Mutant) -> tuple[bool, str]:
+def check(tree: Path, mutant: Mutant) -> tuple[bool, str]:
     """Whether the checker finds the mutant, and what it says."""
-    file = TREE / "src" / "session" / mutant.file
+    file = tree / "src" / "session" / mutant.file
     source = file.read_text()
     if source.count(mutant.before) != 1:
         return False, f"{mutant.file} has its text {source.count(mutant.before)} times: bring the mutant up to date"
@@ -340,7 +347,7 @@ def check(mutant: Mutant) -> tuple[bool, str]:
     said = ""
     try:
         for depth in DEPTHS:
-            said = explore(depth)
+            said = explore(tree, depth)
             if "0 violations" not in said:
                 break
     finally:
@@ -355,20 +362,15 @@ def check(mutant: Mutant) -> tuple[bool, str]:
     return False, said.strip().splitlines()[0] if said.strip() else "it said nothing"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Breaks the rules of the state machine; the model checker must see it.")
-    parser.add_argument("--some", type=int, metavar="N", help="only as many")
-    parser.add_argument("--seed", type=int, default=None, help="chooses which")
-    parser.add_argument("--only", metavar="TEXT", help="those whose name has it")
-    options = parser.parse_args()
-
+def run_mutants(options: argparse.Namespace) -> int:
     chosen = [mutant for mutant in MUTANTS if options.only is None or options.only in mutant.name]
     if options.some is not None:
         seed = options.seed if options.seed is not None else random.randrange(1 << 16)
         print(f"mutants: {options.some} of {len(chosen)} (seed {seed})", flush=True)
         chosen = random.Random(seed).sample(chosen, min(options.some, len(chosen)))
-    prepare()
-    said = explore(DEPTHS[0])
+    tree = ROOT / "build" / "mutants"
+    prepare(tree)
+    said = explore(tree, DEPTHS[0])
     if "0 violations" not in said:
         print(said)
         print("mutants: the state machine as it is does not pass")
@@ -376,12 +378,34 @@ def main() -> int:
     missed = 0
     for mutant in chosen:
         start = time.monotonic()
-        found, answer = check(mutant)
+        found, answer = check(tree, mutant)
         missed += not found
         verdict = "found " if found else "MISSED"
         print(f"{verdict} {mutant.guarantees:<10} {mutant.name:<52} {answer} ({time.monotonic() - start:.0f} s)", flush=True)
     print(f"mutants: {len(chosen) - missed} found, {missed} not found")
     return 1 if missed or not chosen else 0
+
+
+def run_explore(options: argparse.Namespace) -> int:
+    tree = ROOT / "build" / "model"
+    prepare(tree)
+    words, environment = command(options.depth)
+    return subprocess.run(words, cwd=tree, env=environment).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The state machine under the model checker, and the checker under test.")
+    commands = parser.add_subparsers(required=True)
+    exploring = commands.add_parser("explore", help="every interleaving up to a depth")
+    exploring.add_argument("--depth", type=int, default=5, help="steps of everything at once; its parts go deeper")
+    exploring.set_defaults(run=run_explore)
+    mutants = commands.add_parser("mutants", help="rules broken one by one")
+    mutants.add_argument("--some", type=int, metavar="N", help="only as many")
+    mutants.add_argument("--seed", type=int, default=None, help="chooses which")
+    mutants.add_argument("--only", metavar="TEXT", help="those whose name has it")
+    mutants.set_defaults(run=run_mutants)
+    options = parser.parse_args()
+    return options.run(options)
 
 
 if __name__ == "__main__":

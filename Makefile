@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk check-model mutants torture soak lint fmt cli dist deb bench faults clean
+.PHONY: help build demo serve test test-sdk check-model mutants torture soak lint fmt cli dist deb bench bench-renew faults clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -78,11 +78,17 @@ deb: ## Debian packages for the PHP at hand, in build/dist
 	@scripts/build-cli
 	@scripts/deb
 
-bench: ## mcp-state and its peers on the same work, side by side (QUICK=1, ONLY=round,wake, DSN=…)
+bench: ## mcp-state and its peers on the same work, side by side (QUICK=1, ONLY=round,wake, DSN=…, DOCS=1)
 	$(setup) bench
 	@scripts/build
 	@scripts/cargo build --quiet --release --package mcp-state-bench
-	@$(env) "$$PYTHON" benches/run $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(DSN),--dsn '$(DSN)') $(ARGS)
+	@$(env) "$$PYTHON" benches/run $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(DSN),--dsn '$(DSN)') \
+		$(if $(DOCS),--docs) $(ARGS)
+
+bench-renew: ## the instruction counts that the tests compare with, as they are today
+	$(setup) bench
+	@scripts/cargo build --quiet --release --package mcp-state-bench
+	@$(env) "$$PYTHON" benches/instructions --renew
 
 faults: ## every fault of the store's place and files, injected (minutes); SEED=n for other garbage
 	$(setup) build

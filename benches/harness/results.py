@@ -30,7 +30,14 @@ class Row:
 
     def as_json(self) -> dict[str, object]:
         row = asdict(self)
-        return {name: value for name, value in (row | row.pop("more")).items() if value is not None}
+        row |= row.pop("more")
+        return {name: value for name, value in row.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, row: dict[str, object]) -> Row:
+        known = cls.__dataclass_fields__.keys()
+        own = {name: value for name, value in row.items() if name in known}
+        return cls(**own, more={name: value for name, value in row.items() if name not in known})
 
 
 @dataclass

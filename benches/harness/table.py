@@ -11,7 +11,6 @@ TITLES = {
     "wake": "wake: from the call that delivers until the waiting process goes on",
     "request": "request: through nginx and php-fpm",
     "growth": "growth: what a round costs as something grows",
-    "instructions": "instructions: of one operation in the engine",
 }
 LEGEND = "ratio: the peer's time over that of ours-extension, above 1 where ours is faster; in brackets half of the repeats."
 
@@ -57,3 +56,12 @@ def text(rows: list[Row]) -> str:
                 cells = f"{ratio(row):>8} {spread(row):<16} {duration(row.p50_ns):>10} {duration(row.p99_ns):>10}"
                 lines.append(f"  {case if number == 0 else '':<20} {row.peer:<20} {cells}  {extra(row)}".rstrip())
     return "\n".join([*lines, "", LEGEND])
+
+
+def instructions(counts: dict[str, dict[str, int]]) -> str:
+    """Instructions of single operations."""
+    if not counts:
+        return ""
+    (ours, bare), operations = counts.values(), next(iter(counts.values()))
+    lines = [f"  {name:<20} {ours[name]:>10,} {bare[name]:>10,} {ours[name] / bare[name]:>8.2f}" for name in operations]
+    return "\n".join(["", "", f"instructions{'':<8} {'ours-engine':>13} {'bare-lmdb':>10} {'ratio':>8}", *lines, ""])

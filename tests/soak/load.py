@@ -147,7 +147,9 @@ class Visit:
         self.cursors: dict[str, int] = {}
         self.is_destroyed = False
         self.has_left = False
-        """Whether a stream was broken off: until its worker notices, it takes broadcasts that nobody reads."""
+        """Whether a stream was broken off, by either side: what it had taken, and takes until its worker notices, nobody reads."""
+        self.announced: list[str] = []
+        """Broadcasts of this session."""
 
     # -- judging
 
@@ -156,6 +158,7 @@ class Visit:
         if reply.timed_out:
             self.ledger.wrong("no answer", f"{what}: none in {reply.seconds:.0f} s")
         elif reply.broken or reply.status in (0, 502):
+            self.has_left = True
             self.ledger.cuts.append((started, reply.finished, f"{what}: HTTP {reply.status} {reply.broken}"))
         elif reply.status == 404 and self.is_destroyed:
             raise Over
@@ -429,28 +432,39 @@ class Visit:
             self.ledger.check("Discarded" in reply.headers.get("x-test-log", ""), "answer discarded", "wrong", f"{reply}")
 
     async def announce(self) -> None:
-        """A broadcast comes once, on the stream that is open; if there is none, on a later one."""
+        """A broadcast while a stream is open, or none."""
         uri = self.load.word("note://note")
         started = now()
         id, reply = await self.client.request("resources/subscribe", {"uri": uri})
         if self.own("subscribe", id, reply, started) is None:
             return
         if self.rng.random() < 0.3:
-            await self.text("announce", "announce", {"uri": uri})
+            if await self.text("announce", "announce", {"uri": uri}) is not None:
+                self.announced.append(uri)
             return
         async with self.load.long:
             ask, started = self._ask(ASK_TIMEOUT)
             await ask.question()
-            announced = await self.text("announce", "announce", {"uri": uri})
+            if await self.text("announce", "announce", {"uri": uri}) is not None:
+                self.announced.append(uri)
             await ask.answer()
-            reply = await ask.reply()
-        if self.own("ask", ask.id, reply, started) is not None and announced is not None:
-            updates = [update["params"]["uri"] for update in reply.notifications("notifications/resources/updated")]
-            times = updates.count(uri)
-            if times == 0 and self.has_left:
-                self.ledger.note("broadcast that an abandoned stream may have taken")
+            self.own("ask", ask.id, await ask.reply(), started)
+
+    async def broadcasts(self) -> None:
+        """Each broadcast has come once, on whichever stream took it; what none has taken, one more takes."""
+        if not self.announced:
+            return
+        await self.count()
+        seen = Counter(
+            update["params"]["uri"]
+            for reply in self.client.replies.values()
+            for update in reply.notifications("notifications/resources/updated")
+        )
+        for uri in self.announced:
+            if seen[uri] == 0 and self.has_left:
+                self.ledger.note("broadcast that a broken stream may have taken")
             else:
-                self.ledger.check(times == 1, "broadcast", "lost", f"{uri} came {times} times")
+                self.ledger.check(seen[uri] == 1, "broadcast", "lost", f"{uri} came {seen[uri]} times")
 
     async def destroy_under_a_question(self) -> None:
         """DELETE while a stream waits: it ends with an error."""
@@ -631,6 +645,7 @@ class Load:
             await rng.choices(actions, weights)[0](visit)
             await asyncio.sleep(rng.uniform(0, 0.1))
         await visit.recall()
+        await visit.broadcasts()
         ids = [question.id for question in visit.client.questions]
         self.ledger.check(len(ids) == len(set(ids)), "question ids differ", "swapped", f"{ids}")
         end = rng.random()

@@ -750,8 +750,8 @@ impl Attributes<'_> {
         self.0.write(|session| session.put_if_absent(&key, json))
     }
 
-    /// Sets (or, without `json`, removes) a key if its value equals `expected`; absent, null and `None` are equal. Whether it
-    /// did.
+    /// Sets (or, without `json`, removes) a key if its value equals `expected`; absent, null and `None` are equal, and so are a
+    /// list and the object with its elements under 0, 1, …. Whether it did.
     pub fn compare_and_set(&self, key: &str, expected: Option<&str>, json: Option<&str>) -> Result<bool, Error> {
         let key = AttributeKey::new(key)?;
         self.0.write(|session| session.compare_and_set(&key, expected, json))

@@ -543,6 +543,16 @@ contract! { [Memory memory Lmdb lmdb Redis redis] {
         assert_eq!(session.claim_any(&stream).unwrap().unwrap().id, id);
     }
 
+    a_list_equals_the_object_with_its_elements(store) {
+        let (session, other) = (store.session(), r#"{"1":[],"0":{}}"#);
+        session.attributes().set("a.0", "{}").unwrap();
+        session.attributes().set("a.1", "[]").unwrap();
+        for (expected, equal) in [("[[],[],[]]", false), ("[[]]", false), (r#"{"0":{},"2":[]}"#, false), ("[[],[]]", true), (other, true)] {
+            let set = session.attributes().compare_and_set("a", Some(expected), Some(other)).unwrap();
+            assert_eq!(set, equal, "{expected}");
+        }
+    }
+
     a_number_stays_what_it_is_when_its_neighbour_is_set(store) {
         let session = store.session();
         for number in ["8.155738655267917e250", "0.1", "5e-324", "-0.0", "18446744073709551615", "0.30000000000000004"] {

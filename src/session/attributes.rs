@@ -171,11 +171,16 @@ impl Transition<'_> {
         }
     }
 
-    /// Sets `key` (or removes it) if its value equals `expected` as JSON. Whether it did. Null counts as no value.
+    /// Sets `key` (or removes it) if its value equals `expected` as JSON. Whether it did. Null counts as no value, and a list
+    /// equals the object with the same elements.
     pub fn compare_and_set(&mut self, key: &AttributeKey, expected: Option<&str>, json: Option<&str>) -> Step<bool> {
         let expected = expected.map(parse).transpose()?.filter(|value| !value.is_null());
         let current = self.get(key)?.as_deref().map(parse_row).transpose()?.filter(|value| !value.is_null());
-        if current != expected {
+        let is_expected = match (&current, &expected) {
+            (Some(current), Some(expected)) => same(current, expected),
+            (current, expected) => current.is_none() && expected.is_none(),
+        };
+        if !is_expected {
             return Ok(false);
         }
         match json {
@@ -305,6 +310,23 @@ fn find<'v>(document: &'v Value, path: &str) -> Option<&'v Value> {
         Value::Array(list) => list.get(index(segment)?),
         _ => None,
     })
+}
+
+/// Whether two values are the same: a list and the object that has its elements under their numbers are, since nobody who
+/// reads them in PHP can tell them apart.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, value)| b.get(name).is_some_and(|other| same(value, other)))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(list), Value::Object(object)) | (Value::Object(object), Value::Array(list)) => {
+            let at = |at: usize| object.get(&at.to_string());
+            list.len() == object.len()
+                && list.iter().enumerate().all(|(n, value)| at(n).is_some_and(|o| same(value, o)))
+        }
+        (a, b) => a == b,
+    }
 }
 
 /// The place at `path`; whatever is in the way of an object there becomes one.

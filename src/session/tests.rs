@@ -73,6 +73,41 @@ fn a_record_of_another_version_or_of_garbage_is_refused() {
     assert!(matches!(Record::decode(&bytes), Err(UndecodableRecord::Version { found: 99 })));
 }
 
+/// What the fuzzer can write and no operation leaves: each would have been an overflow, a missing owner or an endless loop.
+#[test]
+fn a_record_that_contradicts_itself_is_refused() {
+    let (process, token) = (Process { pid: 1, started: 2, namespace: 3 }, OwnerToken([9; 16]));
+    let (sound, _) = run(Some(created()), 5, &[(process, Liveness::Alive)], |transition| {
+        transition.attach(token, OwnerKind::Stream, 10, process)?;
+        transition.enqueue_broadcast("1", "")?;
+        transition.register_pending(&token, 1, 50, "m")?;
+        transition.begin_request(&token, &"x".into(), DuplicatePolicy::Isolate)?;
+        transition.deliver_response(1, "1").map(|_| ())
+    })
+    .unwrap();
+    let sound = sound.unwrap();
+    let damages: [(&str, fn(&mut Record)); 12] = [
+        ("a time", |record| record.ttl = u64::MAX),
+        ("a count", |record| record.owners[0].events = u64::MAX),
+        ("an id", |record| record.next_request = i64::MAX),
+        ("a taken number", |record| record.next_owner = 1),
+        ("owners twice", |record| record.owners.push(record.owners[0].clone())),
+        ("a queue that ends first", |record| record.owners[0].head = 9),
+        ("a queue without end", |record| record.owners[0].tail = 1 << 40),
+        ("a pending request of nobody", |record| record.pending[0].owner = 7),
+        ("a request in flight of nobody", |record| record.in_flight[0].owner = 7),
+        ("a broadcast held nowhere", |record| record.broadcasts[0].holder = Some((1, 9))),
+        ("bytes nobody accounts for", |record| record.message_bytes = 0),
+        ("too long a memory", |record| record.ended = vec![(1, LateReason::Finished); 33].into()),
+    ];
+    for (what, damage) in damages {
+        let mut record = sound.clone();
+        damage(&mut record);
+        let refused = matches!(Record::decode(&record.encode()), Err(UndecodableRecord::Contradiction(_)));
+        assert!(refused, "{what}");
+    }
+}
+
 #[test]
 fn an_operation_that_depends_on_a_process_asks_before_it_changes_anything() {
     let process = Process { pid: 1, started: 2, namespace: 3 };

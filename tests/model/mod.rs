@@ -737,6 +737,22 @@ impl Session {
     pub fn value(&self, key: &str) -> Option<Value> {
         self.get(key).filter(|value| !value.is_null())
     }
+
+    /// Whether the value is this one: PHP does not tell a list from the object with its elements.
+    pub fn is(&self, key: &str, value: Option<Value>) -> bool {
+        self.value(key).map(without_lists) == value.filter(|value| !value.is_null()).map(without_lists)
+    }
+}
+
+fn without_lists(value: Value) -> Value {
+    match value {
+        Value::Object(object) => object.into_iter().map(|(name, value)| (name, without_lists(value))).collect(),
+        Value::Array(list) => {
+            let named = list.into_iter().enumerate().map(|(at, value)| (at.to_string(), without_lists(value)));
+            Value::Object(named.collect())
+        }
+        value => value,
+    }
 }
 
 fn object(nodes: &BTreeMap<String, Node>) -> Value {

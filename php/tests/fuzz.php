@@ -1,0 +1,68 @@
+<?php
+
+/**
+ * The PHP API under random values: php fuzz.php [--calls=N] [--seed=S] [--dsn=DSN]…
+ *
+ * Every public method of Store, Session, Owner and PendingRequest is called with random values of all types. Only what is
+ * documented may come out: a result, an exception of the library, or PHP's TypeError where the type did not fit. Besides, a
+ * session that only gets fitting values must return what a model in plain PHP returns.
+ *
+ * It runs on whichever backend is there. Prints how many calls were made, and ends with status 1 at the first surprise.
+ */
+
+declare(strict_types=1);
+
+use McpState\Store;
+use McpState\Tests\Fuzz\Tame;
+use McpState\Tests\Fuzz\Wild;
+
+require __DIR__ . '/bootstrap.php';
+
+$options = getopt('', ['calls:', 'seed:', 'dsn:']);
+$calls = (int) ($options['calls'] ?? 4000);
+$seed = (int) ($options['seed'] ?? 1);
+mt_srand($seed);
+
+// A warning or a notice is a surprise, too.
+set_error_handler(static function (int $level, string $text, string $file, int $line): never {
+    throw new ErrorException($text, 0, $level, $file, $line);
+});
+
+$directory = sys_get_temp_dir() . '/mcp-state-fuzz-' . getmypid();
+$dsns = (array) ($options['dsn'] ?? ['memory://?max_sessions=50', "file://$directory?durability=none&max_sessions=50"]);
+
+register_shutdown_function(static function () use ($directory): void {
+    if (!is_dir($directory)) {
+        return;
+    }
+
+    $all = new RecursiveDirectoryIterator($directory, FilesystemIterator::SKIP_DOTS);
+
+    foreach (new RecursiveIteratorIterator($all, RecursiveIteratorIterator::CHILD_FIRST) as $file) {
+        $file->isDir() ? rmdir((string) $file) : unlink((string) $file);
+    }
+
+    rmdir($directory);
+});
+
+foreach ($dsns as $dsn) {
+    $store = Store::open($dsn);
+    $wild = $tame = null;
+
+    for ($call = 0; $call < $calls; ++$call) {
+        try {
+            if ($call % 1000 === 0) {
+                [$wild, $tame] = [new Wild($store), new Tame($store)];
+            }
+
+            $call % 2 === 0 ? $wild->call() : $tame->call();
+        } catch (Throwable $e) {
+            fwrite(STDERR, "call $call with --seed=$seed on $dsn: $e\n");
+            exit(1);
+        }
+    }
+
+    $backend = extension_loaded('mcp_state') ? 'extension' : 'FFI';
+    $scheme = strstr($dsn, ':', true);
+    echo "fuzz.php: $calls calls on $scheme through the $backend as documented and as in the model (seed $seed)\n";
+}

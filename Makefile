@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test test-sdk check-model mutants torture soak lint fmt cli dist deb bench bench-renew faults clean
+.PHONY: help build demo serve test fuzz sanitize miri test-sdk check-model mutants torture soak lint fmt cli dist deb bench bench-renew faults clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -28,6 +28,19 @@ serve: ## the example server for a client of your own (PORT=8080)
 test: ## everything: Rust, phpt, PHPUnit, lints, whole-system tests
 	$(setup) test
 	@$(env) "$$PYTHON" tests/run $(ARGS)
+
+fuzz: ## the fuzz targets: SECONDS=60 each [TARGET=record]
+	$(setup) build
+	@scripts/fuzz $(or $(SECONDS),60) $(TARGET)
+
+sanitize: ## AddressSanitizer, ThreadSanitizer, valgrind, leaks: what this machine has
+	$(setup) test
+	@scripts/build
+	@scripts/sanitize
+
+miri: ## the state machine and the parsers under Miri, where the toolchain has it
+	$(setup) build
+	@scripts/sanitize miri
 
 test-sdk: ## the drop-ins on the real mcp/sdk: MCP_SDK_AUTOLOAD=/path/to/vendor/autoload.php
 	$(setup) test

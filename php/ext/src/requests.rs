@@ -2,8 +2,11 @@
 //!
 //! RSHUTDOWN runs however the request ends, after a fatal error or `exit` too, when destructors do not. A process that PHP
 //! code forked inherits the list, but not the owners: each is kept with the process that attached it.
+//!
+//! A request may last as long as its process, as in a worker: whenever the list has doubled, owners that ended in another way
+//! than by `detach` leave it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
@@ -11,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ext_php_rs::zend::{ModuleGlobal, ModuleGlobals};
-use mcp_state::{OwnerToken, Session};
+use mcp_state::{ErrorKind, OwnerToken, Session};
 
 use crate::failure::Failure;
 use crate::stores::Used;
@@ -23,6 +26,8 @@ pub(crate) static REQUEST: ModuleGlobals<Request> = ModuleGlobals::new();
 pub(crate) struct Request {
     stores: RefCell<Vec<(String, Rc<Used>)>>,
     owners: RefCell<HashMap<OwnerToken, Attached>>,
+    /// How many owners there are when it is looked for those that have ended.
+    look_at: Cell<usize>,
 }
 
 struct Attached {
@@ -47,7 +52,21 @@ pub(crate) fn store(dsn: &str) -> Result<Rc<Used>, Failure> {
 /// Notes an owner that was attached.
 pub(crate) fn attached(owner: OwnerToken, session: &Arc<Session>) {
     let attached = Attached { process: process::id(), session: session.clone() };
-    REQUEST.get().owners.borrow_mut().insert(owner, attached);
+    let request = REQUEST.get();
+    let mut owners = request.owners.borrow_mut();
+    if owners.len() >= request.look_at.get().max(LEAST) {
+        owners.retain(|owner, attached| attached.process == process::id() && !has_ended(owner, attached));
+        request.look_at.set(owners.len() * 2);
+    }
+    owners.insert(owner, attached);
+}
+
+/// Fewer owners than this are not looked through.
+const LEAST: usize = 64;
+
+fn has_ended(owner: &OwnerToken, attached: &Attached) -> bool {
+    let seen = attached.session.pending(Some(owner));
+    seen.is_err_and(|error| matches!(error.kind(), ErrorKind::SessionNotFound | ErrorKind::OwnerExpired))
 }
 
 /// Notes that an owner has ended.

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace McpState\Ffi;
 
+use McpState\Internal\FailureKind;
+
 /**
  * The owners attached in this PHP request, which end with it at the latest: after all shutdown functions, however the request
  * ends, or, when one of these calls `exit`, with the objects. A process that was forked inherits the list, but not the
@@ -19,6 +21,9 @@ final class RequestEnd
 
     /** @var array<string, array{int, Session}> process and session by token */
     private array $owners = [];
+
+    /** How many owners there are when it is looked for those that have ended: a worker's request has no end. */
+    private int $lookAt = 64;
 
     private function __construct()
     {
@@ -50,7 +55,29 @@ final class RequestEnd
     public static function attached(string $token, Session $session): void
     {
         self::await();
-        self::$request->owners[$token] = [(int) \getmypid(), $session];
+        $request = self::$request;
+
+        if (\count($request->owners) >= $request->lookAt) {
+            $isLeft = static fn (array $owner, string|int $token): bool =>
+                $owner[0] === \getmypid() && !self::hasEnded($owner[1], (string) $token);
+            $request->owners = \array_filter($request->owners, $isLeft, \ARRAY_FILTER_USE_BOTH);
+            $request->lookAt = \max(64, 2 * \count($request->owners));
+        }
+
+        $request->owners[$token] = [(int) \getmypid(), $session];
+    }
+
+    private static function hasEnded(Session $session, string $token): bool
+    {
+        try {
+            $session->pending($token);
+        } catch (Failure $failure) {
+            $kind = FailureKind::tryFrom($failure->getCode());
+
+            return $kind === FailureKind::SessionNotFound || $kind === FailureKind::OwnerExpired;
+        }
+
+        return false;
     }
 
     public static function detached(string $token): void

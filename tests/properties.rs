@@ -663,13 +663,16 @@ fn pending(session: &Session, token: Option<&OwnerToken>) -> Outcome<Vec<(i64, C
 /// Each store is opened once: a store that has seen much is what a server has.
 fn a_store_does_what_the_model_does(kind: Kind, cases: u32) {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |text| text.parse().expect("a number of cases"));
+    Fixture::run(kind, OPTIONS, |store| sequences(&store, cases));
+}
+
+fn sequences(store: &Fixture, cases: u32) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
-    let store = Fixture::new(kind, OPTIONS);
     let (sequences, operations) = (Cell::new(0), Cell::new(0));
     let result = TestRunner::new(config).run(&prop::collection::vec(op(), 1..80), |ops| {
         sequences.set(sequences.get() + 1);
         operations.set(operations.get() + ops.len());
-        let mut run = Run::new(&store, sequences.get());
+        let mut run = Run::new(store, sequences.get());
         for op in &ops {
             run.step(op);
         }
@@ -679,7 +682,7 @@ fn a_store_does_what_the_model_does(kind: Kind, cases: u32) {
     if let Err(failure) = result {
         panic!("{failure}");
     }
-    println!("{} operations in {} sequences on {kind:?} as in the model", operations.get(), sequences.get());
+    println!("{} operations in {} sequences on {:?} as in the model", operations.get(), sequences.get(), store.kind);
 }
 
 #[test]
@@ -690,4 +693,9 @@ fn memory_does_what_the_model_does() {
 #[test]
 fn lmdb_does_what_the_model_does() {
     a_store_does_what_the_model_does(Kind::Lmdb, 100);
+}
+
+#[test]
+fn redis_does_what_the_model_does() {
+    a_store_does_what_the_model_does(Kind::Redis, 30);
 }

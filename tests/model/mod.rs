@@ -507,14 +507,18 @@ impl Session {
             },
             None => match self.ended.get(&id) {
                 Some(&reason) => vec![reason],
-                // Given out and never registered: it was the caller's to use.
-                None if self.given.contains(&id) && !self.registered.contains(&id) => {
+                // Given out or passed over and never registered: it was the caller's to use.
+                None if !self.registered.contains(&id) && self.is_used_up(id) => {
                     vec![LateReason::Unknown, LateReason::Finished]
                 }
                 None => vec![LateReason::Unknown],
             },
         };
         Ok(reasons.into_iter().map(Delivery::Late).collect())
+    }
+
+    fn is_used_up(&self, id: i64) -> bool {
+        self.given.contains(&id) || (id > 0 && self.registered.iter().any(|&registered| registered > id))
     }
 
     pub fn count_late(&mut self, reason: LateReason) {

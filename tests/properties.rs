@@ -694,8 +694,3 @@ fn memory_does_what_the_model_does() {
 fn lmdb_does_what_the_model_does() {
     a_store_does_what_the_model_does(Kind::Lmdb, 100);
 }
-
-#[test]
-fn redis_does_what_the_model_does() {
-    a_store_does_what_the_model_does(Kind::Redis, 30);
-}

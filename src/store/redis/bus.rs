@@ -122,7 +122,7 @@ pub(super) fn living_topics(store: &RedisStore, process: &OfProcess) -> Result<u
     });
     let last: Vec<Cmd> = last.collect();
     let answers = process.connections.read(|link| link.ask_all(&last))?;
-    let now = store.time(process);
+    let now = store.time(process)?;
     let mut gone = Vec::new();
     for (&topic, last) in topics.iter().zip(answers) {
         let last: Option<Millis> = redis::from_redis_value(last).ok().flatten();

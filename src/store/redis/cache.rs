@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::script::Version;
+use super::speculation::Attributes;
 use crate::ids::Digest;
 use crate::session::Record;
 
@@ -19,6 +20,8 @@ const SESSIONS: usize = 256;
 pub(super) struct Seen {
     pub(super) version: Option<Version>,
     pub(super) record: Option<Arc<Record>>,
+    /// Attributes, as far as they are known.
+    pub(super) attributes: Arc<Attributes>,
 }
 
 #[derive(Default)]

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::cluster::{ClusterClient, ClusterConnection};
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
     Client, Cmd, Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, ErrorKind, IntoConnectionInfo,
     ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsMode, Value,
@@ -129,6 +128,16 @@ impl Connections {
         }
     }
 
+    /// Does a job that matters little, if there is a connection already; it is not tried again.
+    pub(super) fn once<T>(&self, job: impl FnOnce(&mut Link) -> RedisResult<T>) -> Option<T> {
+        let mut link = self.idle.lock().pop()?;
+        let result = job(&mut link);
+        if !result.as_ref().is_err_and(is_lost) {
+            self.give_back(link);
+        }
+        result.ok()
+    }
+
     /// A job that may be done twice without harm.
     pub(super) fn read<T>(&self, job: impl FnMut(&mut Link) -> RedisResult<T>) -> Result<T, StoreError> {
         self.run(job).map(|(done, _)| done).map_err(|failure| self.unavailable(&failure.error))
@@ -189,23 +198,30 @@ impl Connections {
         Err(last.expect("a server has an address"))
     }
 
+    /// A connection to the server that the first sentinel that answers takes for the master. Sentinels are asked without the
+    /// server's user and password.
     fn connect_master(&self, name: &str, protocol: ProtocolVersion) -> RedisResult<Connection> {
-        let sentinels = self.server.addresses.iter().map(|address| self.address(address));
-        let mut client = SentinelClientBuilder::new(sentinels, name, SentinelServerType::Master)?
-            .set_client_to_redis_db(self.server.database.into())
-            .set_client_to_redis_protocol(protocol);
-        if let Some(user) = &self.server.user {
-            client = client.set_client_to_redis_username(user);
+        let mut last = RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, "no sentinel knows the master"));
+        for address in &self.server.addresses {
+            match self.ask_sentinel(address, name) {
+                Ok(Some((host, port))) => {
+                    let mut connection = self.connect_to(self.info(&Address::Tcp(host, port), protocol)?)?;
+                    let role: Vec<Value> = redis::cmd("ROLE").query(&mut connection)?;
+                    // For a moment after a failover a sentinel may name the server that was the master before.
+                    if matches!(role.first(), Some(Value::BulkString(role)) if role == b"master") {
+                        return Ok(connection);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => last = error,
+            }
         }
-        if let Some(password) = &self.server.password {
-            client = client.set_client_to_redis_password(&password.0);
-        }
-        if self.server.tls {
-            client = client.set_client_to_redis_tls_mode(TlsMode::Secure);
-            client = client.set_client_to_sentinel_tls_mode(TlsMode::Secure);
-        }
-        let info = client.build()?.get_client()?.get_connection_info().clone();
-        self.connect_to(info)
+        Err(last)
+    }
+
+    fn ask_sentinel(&self, address: &Address, name: &str) -> RedisResult<Option<(String, u16)>> {
+        let mut sentinel = self.connect_to(self.address(address).into_connection_info()?)?;
+        redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query(&mut sentinel)
     }
 
     /// A connection to each master, with the address as the cluster names it.
@@ -265,7 +281,7 @@ impl Connections {
 
     /// The error for a server that did not do its part.
     pub(super) fn unavailable(&self, error: &RedisError) -> StoreError {
-        if error.code() == Some("OOM") {
+        if said(error, "OOM") {
             return self.full();
         }
         StoreError::Server { server: self.server.to_string(), reason: explain(error) }
@@ -295,30 +311,39 @@ fn is_lost(error: &RedisError) -> bool {
 
 /// Whether the reason passes by itself.
 fn passes(error: &RedisError) -> bool {
-    use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly, TryAgain};
+    const PASSING: [&str; 8] =
+        ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "MOVED", "READONLY", "TRYAGAIN", "BUSY", "NOREPLICAS"];
     match error.kind() {
-        ErrorKind::Io
-        | ErrorKind::ClusterConnectionNotFound
-        | ErrorKind::MasterNameNotFoundBySentinel
-        | ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly | TryAgain) => true,
-        _ => is_lost(error) || error.code() == Some("BUSY"),
+        ErrorKind::ClusterConnectionNotFound | ErrorKind::MasterNameNotFoundBySentinel => true,
+        _ => is_lost(error) || PASSING.iter().any(|code| said(error, code)),
     }
+}
+
+/// Whether the server's error has this code; Redis 6 wraps what a script meets into another one.
+fn said(error: &RedisError, code: &str) -> bool {
+    error.code() == Some(code) || error.detail().is_some_and(|detail| detail.contains(&format!("-{code} ")))
 }
 
 /// What the server said, and what to do.
 fn explain(error: &RedisError) -> String {
-    let advice = match error.code() {
-        Some("NOAUTH" | "WRONGPASS") => "name a user and a password in the DSN",
-        Some("NOPERM") => "let the user run scripts and use the keys and channels of this prefix",
-        Some("READONLY") => "it is a replica; name the master, or the sentinels",
-        Some("LOADING") => "it is reading its data",
-        Some("MASTERDOWN" | "CLUSTERDOWN") => "its other servers cannot be reached",
-        Some("MISCONF") => "it cannot write to its disk",
-        Some("BUSY") => "a script of somebody else keeps it busy",
-        _ if error.kind() == ErrorKind::AuthenticationFailed => "name a user and a password in the DSN",
-        _ if is_lost(error) || error.is_timeout() => "see whether it runs and can be reached from here",
+    const ADVICE: [(&str, &str); 10] = [
+        ("NOAUTH", "name a user and a password in the DSN"),
+        ("WRONGPASS", "name another user or password in the DSN"),
+        ("NOPERM", "let the user run scripts and use the keys and channels of this prefix"),
+        ("READONLY", "it is a replica; name the master, or the sentinels"),
+        ("LOADING", "it is reading its data; try again"),
+        ("MASTERDOWN", "it is a replica without its master; name the master, or the sentinels"),
+        ("CLUSTERDOWN", "too many of the cluster's servers are gone; start them"),
+        ("MISCONF", "it cannot write to its disk; mend that"),
+        ("NOREPLICAS", "it waits for its replicas; start them"),
+        ("BUSY", "somebody's script keeps it busy; end that"),
+    ];
+    let advice = ADVICE.iter().find(|(code, _)| said(error, code)).map(|(_, advice)| *advice);
+    let advice = advice.unwrap_or(match error.kind() {
+        ErrorKind::AuthenticationFailed => "name another user or password in the DSN",
+        _ if is_lost(error) => "see whether it runs and can be reached from here",
         _ => "see its log",
-    };
+    });
     format!("{error}; {advice}")
 }
 
@@ -344,7 +369,7 @@ fn install_tls() {
 mod tests {
     use super::*;
 
-    fn said(code: &str) -> RedisError {
+    fn error(code: &str) -> RedisError {
         let value = redis::parse_redis_value(format!("-{code} what it says\r\n").as_bytes()).unwrap();
         value.extract_error().unwrap_err()
     }
@@ -352,13 +377,21 @@ mod tests {
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_is_explained() {
         for code in ["LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"] {
-            assert!(passes(&said(code)), "{code}");
+            assert!(passes(&error(code)), "{code}");
         }
         for code in ["NOAUTH", "WRONGPASS", "NOPERM", "OOM", "ERR", "MISCONF"] {
-            assert!(!passes(&said(code)), "{code}");
+            assert!(!passes(&error(code)), "{code}");
         }
-        assert!(explain(&said("NOAUTH")).contains("password"));
-        assert!(explain(&said("READONLY")).contains("master"));
+        assert!(explain(&error("NOAUTH")).contains("password"));
+        assert!(explain(&error("READONLY")).contains("master"));
+    }
+
+    #[test]
+    fn what_a_script_met_is_seen_as_redis_6_says_it() {
+        let wrapped =
+            error("ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -READONLY You can't");
+        assert!(passes(&wrapped) && explain(&wrapped).contains("master"));
+        assert!(said(&error("ERR Error running script (call to f_1): @user_script: 9: -OOM command"), "OOM"));
     }
 
     #[test]

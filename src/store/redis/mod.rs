@@ -57,11 +57,13 @@ use crate::settings::Settings;
 use cache::{Cache, Seen};
 use connection::Connections;
 use listener::Listener;
-use script::{Answer, Asked, REMEMBERED_MS, Request, Verdict, Version};
-use speculation::{Known, Speculation};
+use script::{Answer, Asked, Request, Verdict, Version};
+use speculation::{Attributes, Changes, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
 const GRACE_MS: Millis = 600_000;
+/// How long the versions of a destroyed session are kept, for operations that are sent again.
+const REMEMBERED_MS: Millis = 60_000;
 /// How long an operation is decided anew because somebody else was faster.
 const CONTENDED: Duration = Duration::from_secs(10);
 /// How often what is counted is written at most.
@@ -125,8 +127,9 @@ struct Work<'w> {
     session: Digest,
     /// The session it is decided on.
     seen: Seen,
-    /// What is known of that.
-    known: Known,
+    /// What is known of its messages and responses, and of its attributes.
+    payloads: Changes,
+    attributes: Arc<Attributes>,
     /// The server's time at which that was the session, if it has said so since the operation began.
     confirmed: Option<Millis>,
 }
@@ -175,7 +178,7 @@ impl RedisStore {
     fn view(&self, process: &OfProcess, principal: Option<Digest>) -> Result<StoreView, StoreError> {
         let mut commands: Vec<Cmd> = [false, true].map(|settled| zcard(&self.index_key(settled))).into();
         if let Some(principal) = principal {
-            commands.push(zcount(&self.principal_key(principal), self.time(process)));
+            commands.push(zcount(&self.principal_key(principal), self.time(process)?));
         }
         let counts = process.connections.read(|link| link.ask_all(&commands))?;
         let counts: Vec<u64> = counts.iter().map(number).collect();
@@ -183,17 +186,21 @@ impl RedisStore {
     }
 
     /// The server's time as it is known here; it is asked when it is not.
-    fn time(&self, process: &OfProcess) -> Millis {
-        if let Some(clock) = &self.clock {
-            return clock.now();
+    fn time(&self, process: &OfProcess) -> Result<Millis, StoreError> {
+        if let Some(now) = self.clock.as_ref().map(|clock| clock.now()).or_else(|| process.time.now()) {
+            return Ok(now);
         }
-        process.time.now().unwrap_or_else(|| {
-            let asked = process.connections.read(|link| {
-                let (seconds, micros): (u64, u64) = redis::from_redis_value(link.ask(&redis::cmd("TIME"))?)?;
-                Ok(seconds * 1000 + micros / 1000)
-            });
-            asked.inspect(|&now| process.time.learn(now)).unwrap_or_else(|_| wall_now())
-        })
+        let now = process.connections.read(|link| {
+            let (seconds, micros): (u64, u64) = redis::from_redis_value(link.ask(&redis::cmd("TIME"))?)?;
+            Ok(seconds * 1000 + micros / 1000)
+        })?;
+        process.time.learn(now);
+        Ok(now)
+    }
+
+    /// After so long no call that this process has made is on its way any more, tries and answers included.
+    fn longest_call_ms(&self) -> Millis {
+        self.server.retry_ms + self.server.connect_timeout_ms + self.server.timeout_ms
     }
 
     fn transact_once(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
@@ -205,12 +212,14 @@ impl RedisStore {
         let cached = process.cache.get(session);
         let is_new = matches!(access, Access::Create(_));
         let is_guess = cached.is_some() || is_new;
+        let seen = cached.unwrap_or_default();
         let mut work = Work {
             store: self,
             process,
             session,
-            seen: cached.unwrap_or_default(),
-            known: Known::default(),
+            payloads: Changes::new(),
+            attributes: seen.attributes.clone(),
+            seen,
             confirmed: None,
         };
         if !is_guess {
@@ -238,7 +247,8 @@ impl RedisStore {
             if let Some((principal, after)) = record.and_then(|record| record.principal).zip(after) {
                 let key = self.principal_key(principal);
                 commands.push(zadd(&key, after.at, session));
-                commands.push(pexpire(&key, after.at.saturating_sub(self.time(process)) + GRACE_MS));
+                let now = self.time(process).unwrap_or_default();
+                commands.push(pexpire(&key, after.at.saturating_sub(now) + GRACE_MS));
             }
         }
         match effects.population {
@@ -273,7 +283,7 @@ impl RedisStore {
             command
         });
         let commands: Vec<Cmd> = increments.collect();
-        if !commands.is_empty() && process.connections.read(|link| link.ask_all(&commands)).is_err() {
+        if !commands.is_empty() && process.connections.once(|link| link.ask_all(&commands)).is_none() {
             for (_, counter, count) in taken {
                 process.counted.add(counter, count);
             }
@@ -368,7 +378,7 @@ impl Work<'_> {
         // How often nothing but the time was another.
         let mut mistimed = 0;
         while Instant::now() < end {
-            let now = self.confirmed.unwrap_or_else(|| self.store.time(&self.process));
+            let now = self.confirmed.map_or_else(|| self.store.time(&self.process), Ok)?;
             let (result, asked) = self.decide(now, census, view, operation);
             if !asked.rows.is_empty() || !asked.prefixes.is_empty() {
                 self.look(&asked)?;
@@ -421,7 +431,7 @@ impl Work<'_> {
         view: StoreView,
         operation: Operation<'_>,
     ) -> (Step<(Option<Record>, Effects)>, Asked) {
-        let values = Speculation::on(&self.known);
+        let values = Speculation::on(&self.payloads, &self.attributes);
         let context = Context { now, settings: &self.store.settings, census };
         let record = self.seen.record.as_deref().cloned();
         let mut transition = Transition::new(record, &values, context);
@@ -440,6 +450,7 @@ impl Work<'_> {
             purges: false,
             frees: false,
             life: 0,
+            taken_life: 0,
             record: None,
             asked,
             payloads: &Default::default(),
@@ -476,6 +487,7 @@ impl Work<'_> {
             purges: removes || effects.purge,
             frees: footprint(after) <= footprint(before),
             life: after.map_or(REMEMBERED_MS, |record| record.gone_by().saturating_sub(now) + GRACE_MS),
+            taken_life: self.store.longest_call_ms() * 2,
             record: writes.map(Record::encode),
             asked,
             payloads: &effects.payloads,
@@ -498,8 +510,11 @@ impl Work<'_> {
         if self.store.clock.is_none() {
             self.process.time.learn(answer.now);
         }
-        self.known.learn(asked, &mut answer)?;
-        let seen = Seen { version: Some(version), record: after.cloned().map(Arc::new) };
+        self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));
+        let mut attributes = if request.purges { Arc::default() } else { self.attributes.clone() };
+        attributes.change(&effects.payloads);
+        let record = after.cloned().map(Arc::new);
+        let seen = Seen { version: Some(version), record, attributes: attributes.kept() };
         self.process.cache.put(self.session, seen);
         Ok(true)
     }
@@ -511,12 +526,16 @@ impl Work<'_> {
         }
         if answer.verdict == Verdict::Other {
             let record = answer.record.as_deref().map(decode).transpose()?;
-            self.seen = Seen { version: answer.version(), record: record.map(Arc::new) };
-            self.process.cache.put(self.session, self.seen.clone());
-            self.known = Known::default();
+            self.payloads.clear();
+            self.attributes = Arc::default();
+            self.seen = Seen { version: answer.version(), record: record.map(Arc::new), attributes: Arc::default() };
         }
         self.confirmed = Some(answer.now);
-        self.known.learn(asked, answer)
+        self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));
+        self.attributes.learn(asked, answer)?;
+        self.seen.attributes = self.attributes.kept();
+        self.process.cache.put(self.session, self.seen.clone());
+        Ok(())
     }
 
     fn send(&self, request: &Request<'_>, new: Option<Version>) -> Result<(Answer, bool), connection::Failure> {
@@ -552,12 +571,11 @@ impl Store for RedisStore {
 
     fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
         let process = self.process();
-        loop {
-            let due = self.range(&process, settled, until, max)?;
-            if until == Millis::MAX || self.mend_index(&process, &due)? == 0 {
-                return Ok(due);
-            }
+        let due = self.range(&process, settled, until, max)?;
+        if until == Millis::MAX || self.mend_index(&process, &due)? == 0 {
+            return Ok(due);
         }
+        self.range(&process, settled, until, max)
     }
 
     fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
@@ -632,7 +650,7 @@ impl Store for RedisStore {
     }
 
     fn now(&self) -> Millis {
-        self.time(&self.process())
+        self.time(&self.process()).unwrap_or_else(|_| wall_now())
     }
 
     /// The server is the one the DSN names whenever something is sent.

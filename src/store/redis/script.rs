@@ -31,8 +31,6 @@ pub(super) static BOTH: LazyLock<Script> =
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 
-/// How long a destroyed session's versions and what an operation took away are kept, for operations that are sent again.
-pub(super) const REMEMBERED_MS: Millis = 60_000;
 /// How many versions a session remembers.
 const VERSIONS: usize = 32;
 
@@ -66,6 +64,8 @@ pub(super) struct Request<'r> {
     pub(super) frees: bool,
     /// Milliseconds to keep the keys.
     pub(super) life: Millis,
+    /// Milliseconds to keep what it takes away.
+    pub(super) taken_life: Millis,
     /// The record to write.
     pub(super) record: Option<Vec<u8>>,
     pub(super) asked: &'r Asked,
@@ -89,7 +89,7 @@ impl Request<'_> {
         command.arg(version(&self.expected)).arg(version(&self.new));
         command.arg(self.steady.start).arg(self.steady.end);
         command.arg(self.clock.map_or(String::new(), |now| now.to_string()));
-        command.arg(flags).arg(self.life).arg(self.record.as_deref().unwrap_or_default());
+        command.arg(flags).arg(self.life).arg(self.taken_life).arg(self.record.as_deref().unwrap_or_default());
         let (mut puts, mut deletes, mut row_puts, mut row_deletes) = (vec![], vec![], vec![], vec![]);
         for (payload, value) in self.payloads {
             match (payload, value) {

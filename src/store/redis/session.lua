@@ -4,13 +4,13 @@
 -- KEYS  the session's hash, the hash of its attributes, the list of what this operation takes away
 -- ARGV  the version the operation was decided on ('' for no session ever), the new version ('' to look only), the first and the
 --       last but one millisecond of server time it was decided for, the time ('' for the server's), flags, milliseconds to keep
---       the keys, the new record ('' to keep the old one); then lists, each with its length before it
+--       the keys, and the list, the new record ('' to keep the old one); then lists, each with its length before it
 -- Answer: 1 done, 2 done already, 0 another version or time; the time; unless done, versions and record; what was asked for
 
 local key, rows, taken = KEYS[1], KEYS[2], KEYS[3]
-local expected, new, from, to, clock, flags, life, record = unpack(ARGV, 1, 8)
+local expected, new, from, to, clock, flags, life, taken_life, record = unpack(ARGV, 1, 9)
 
-local position = 9
+local position = 10
 local function list()
     local items = {}
     for i = 1, tonumber(ARGV[position]) do
@@ -110,7 +110,7 @@ if new ~= '' then
         end
         if complete then
             write('RPUSH', taken, values)
-            redis.call('PEXPIRE', taken, 60000)
+            redis.call('PEXPIRE', taken, taken_life)
         end
     end
     redis.call('PEXPIRE', key, life)

@@ -326,10 +326,11 @@ fn said(error: &RedisError, code: &str) -> bool {
 
 /// What the server said, and what to do.
 fn explain(error: &RedisError) -> String {
+    const MAY_NOT: &str = "give the user the rights that the guide names, on keys and channels of this prefix";
     const ADVICE: [(&str, &str); 10] = [
         ("NOAUTH", "name a user and a password in the DSN"),
         ("WRONGPASS", "name another user or password in the DSN"),
-        ("NOPERM", "let the user run scripts and use the keys and channels of this prefix"),
+        ("NOPERM", MAY_NOT),
         ("READONLY", "it is a replica; name the master, or the sentinels"),
         ("LOADING", "it is reading its data; try again"),
         ("MASTERDOWN", "it is a replica without its master; name the master, or the sentinels"),
@@ -340,6 +341,8 @@ fn explain(error: &RedisError) -> String {
     ];
     let advice = ADVICE.iter().find(|(code, _)| said(error, code)).map(|(_, advice)| *advice);
     let advice = advice.unwrap_or(match error.kind() {
+        // What Redis 7 says of a script's command that the user may not run.
+        _ if error.detail().is_some_and(|detail| detail.contains("user executing the script")) => MAY_NOT,
         ErrorKind::AuthenticationFailed => "name another user or password in the DSN",
         _ if is_lost(error) => "see whether it runs and can be reached from here",
         _ => "see its log",

@@ -86,6 +86,8 @@ struct Header {
     retired: AtomicU32,
     ballast_missing: AtomicU32,
     counters: Counters,
+    /// How many wait for a mutex of the store; killed ones stay counted.
+    waiting: AtomicU32,
 }
 
 /// A mapped bell.
@@ -167,6 +169,7 @@ impl Bell {
     /// For whoever is alone with the file: it is the store's, and nobody sleeps, whatever killed processes have left in it.
     pub(crate) fn begin_anew(&self) {
         self.header().retired.store(0, Ordering::SeqCst);
+        self.header().waiting.store(0, Ordering::SeqCst);
         for slot in 0..SLOTS {
             self.slot(slot).sleepers.store(0, Ordering::SeqCst);
         }
@@ -185,6 +188,16 @@ impl Bell {
     /// Whether the ballast is missing, by any process's word.
     pub(crate) fn is_ballast_missing(&self) -> bool {
         self.header().ballast_missing.load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts who begins (1) or ends (-1) to wait for a mutex of the store.
+    pub(crate) fn count_waiting(&self, by: i32) {
+        self.header().waiting.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+    }
+
+    /// Whether anybody waits for a mutex of the store.
+    pub(crate) fn is_anybody_waiting(&self) -> bool {
+        self.header().waiting.load(Ordering::SeqCst) != 0
     }
 
     fn header(&self) -> &Header {

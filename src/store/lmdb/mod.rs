@@ -19,12 +19,14 @@
 //! crash a process or keep it from freeing space.
 
 mod environment;
+mod nudge;
 mod opening;
 mod pages;
 mod place;
 mod registry;
 mod stamp;
 
+use std::cell::Cell;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
 use environment::{Environment, Reader};
+use nudge::Nudge;
 pub use place::FoundStore;
 use place::{Directory, allocate};
 
@@ -88,6 +91,7 @@ pub(crate) fn find() -> Vec<FoundStore> {
 /// The open files of one generation.
 struct Files {
     environment: Environment,
+    nudge: Nudge,
     bell: Arc<Bell>,
     ballast: Mutex<Ballast>,
     /// Held for its shared lock.
@@ -184,6 +188,19 @@ impl Lmdb {
 }
 
 impl Files {
+    /// A snapshot to read. The first one of a thread waits for the mutex of LMDB's table of readers.
+    fn begin_read(&self) -> Result<environment::Transaction<'_>, StoreError> {
+        thread_local! { static READ_LAST: Cell<usize> = const { Cell::new(0) }; }
+        let this = std::ptr::from_ref(self) as usize;
+        if READ_LAST.get() == this {
+            return self.environment.read();
+        }
+        let begun = self.nudge.counted(&self.bell, || self.environment.read());
+        self.nudge.wake(&self.bell);
+        READ_LAST.set(this);
+        begun
+    }
+
     fn data_bytes(&self) -> u64 {
         std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
     }
@@ -264,14 +281,14 @@ impl Files {
 
 impl Transactions for Files {
     fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let transaction = self.environment.read()?;
+        let transaction = self.begin_read()?;
         fault::point("in-read");
         job(&transaction)
     }
 
     fn write<T>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
-        let mut once = || -> (Result<T, Refusal>, bool) {
-            let mut transaction = match self.environment.write() {
+        let mut try_once = || -> (Result<T, Refusal>, bool) {
+            let mut transaction = match self.nudge.counted(&self.bell, || self.environment.write()) {
                 Ok(transaction) => transaction,
                 Err(error) => return (Err(error.into()), false),
             };
@@ -284,6 +301,11 @@ impl Transactions for Files {
                 }
                 Err(refusal) => (Err(refusal), false),
             }
+        };
+        let mut once = || {
+            let result = try_once();
+            self.nudge.wake(&self.bell);
+            result
         };
         match once() {
             // What only frees space must not fail for want of it: the ballast gives it room.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
+use super::nudge::Nudge;
 use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
 use super::stamp::{GENERATIONS, Stamp};
@@ -228,7 +229,10 @@ fn open_files(
     }
     let was_short = complete_data(&data_file, &data, alone)?;
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
-    drop(generation.open_allocated("lock.mdb", LOCK_BYTES)?);
+    let lock_file = generation.open_allocated("lock.mdb", LOCK_BYTES)?;
+    let nudge =
+        Nudge::new(&lock_file).map_err(|error| StoreError::io("map", generation.path.join("lock.mdb"), error))?;
+    drop(lock_file);
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation, &bell)?;
@@ -244,6 +248,7 @@ fn open_files(
     }
     let files = Files {
         environment,
+        nudge,
         bell: Arc::new(bell),
         ballast: Mutex::new(ballast),
         identity: Identity::of(&directory, &generation),

@@ -1,0 +1,175 @@
+//! A wake-up for whoever waits for one of LMDB's mutexes that is free.
+//!
+//! LMDB's mutexes are robust: the kernel gives back what a killed process held. But glibc wakes one waiter when such a mutex is
+//! given back, and forgets that there are others until that one has it. Is that one killed before, and has a third process
+//! taken the mutex meanwhile, then nobody wakes the others: they sleep beside a free mutex until somebody waits for it again
+//! (G8 forbids it). So whoever waits is counted, in the bell, and whoever has had a mutex and sees that somebody waits wakes one
+//! more sleeper. A sleeper that is woken in vain looks and sleeps on; a waiter that was killed leaves its count behind, and
+//! costs a system call each time until the store is opened by one process alone.
+
+use std::fs::File;
+use std::io;
+
+use crate::bell::Bell;
+
+/// LMDB's mutexes, as far as waking goes.
+pub(super) struct Nudge(platform::Mutexes);
+
+impl Nudge {
+    /// For the mutexes in `lock_file`, before LMDB has it open: closing a descriptor later would drop its locks.
+    pub(super) fn new(lock_file: &File) -> io::Result<Self> {
+        platform::Mutexes::map(lock_file).map(Self)
+    }
+
+    /// Runs what may wait for a mutex.
+    pub(super) fn counted<T>(&self, bell: &Bell, job: impl FnOnce() -> T) -> T {
+        bell.count_waiting(1);
+        let result = job();
+        bell.count_waiting(-1);
+        result
+    }
+
+    /// After a mutex was given back: wakes a sleeper that may have been forgotten.
+    pub(super) fn wake(&self, bell: &Bell) {
+        if bell.is_anybody_waiting() {
+            self.0.wake();
+        }
+    }
+}
+
+/// Other C libraries than glibc count the waiters in the mutex.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod platform {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::ptr::NonNull;
+    use std::sync::atomic::AtomicU32;
+
+    /// LMDB's lock file begins with its magic, its format, a transaction's number and the number of readers, then comes the
+    /// mutex of the table of readers, then, in a cache line of its own, that of writers (`MDB_txninfo`). A mutex begins with the
+    /// word that is slept on.
+    const OF_READERS: usize = (2 * size_of::<u32>() + size_of::<usize>() + size_of::<u32>())
+        .next_multiple_of(align_of::<libc::pthread_mutex_t>());
+    const OF_WRITERS: usize = (OF_READERS + size_of::<libc::pthread_mutex_t>()).next_multiple_of(64);
+    const PAGE: usize = 4096;
+
+    pub(super) struct Mutexes(NonNull<u8>);
+
+    // SAFETY: the mapping is only reached through atomics, and lives as long as the value.
+    unsafe impl Send for Mutexes {}
+    // SAFETY: as above.
+    unsafe impl Sync for Mutexes {}
+
+    impl Mutexes {
+        pub(super) fn map(file: &File) -> io::Result<Self> {
+            // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists; the file is allocated and
+            // longer than a page.
+            let map = unsafe {
+                libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+            };
+            if map == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self(NonNull::new(map.cast()).expect("a mapping is not at 0")))
+        }
+
+        pub(super) fn wake(&self) {
+            for offset in [OF_READERS, OF_WRITERS] {
+                // SAFETY: the word is mapped and aligned; FUTEX_WAKE reads no memory.
+                unsafe { libc::syscall(libc::SYS_futex, self.word(offset).as_ptr(), libc::FUTEX_WAKE, 1) };
+            }
+        }
+
+        fn word(&self, offset: usize) -> &AtomicU32 {
+            // SAFETY: both offsets are within the page and multiples of a mutex's alignment; any bytes are a valid atomic,
+            // which is only read.
+            unsafe { self.0.add(offset).cast().as_ref() }
+        }
+
+        /// Who holds the mutex of writers, as the kernel numbers threads; 0 when it is free.
+        #[cfg(test)]
+        pub(super) fn writer(&self) -> u32 {
+            self.word(OF_WRITERS).load(std::sync::atomic::Ordering::SeqCst) & 0x3fff_ffff
+        }
+
+        /// Sleeps until it is woken, as a waiter does that everybody has forgotten.
+        #[cfg(test)]
+        pub(super) fn sleep_forgotten(&self) -> io::Result<()> {
+            let limit = libc::timespec { tv_sec: 20, tv_nsec: 0 };
+            let word = self.word(OF_WRITERS).as_ptr();
+            // SAFETY: the word is mapped and aligned, and the timespec is valid for the call.
+            match unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, 0, &raw const limit) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+
+    impl Drop for Mutexes {
+        fn drop(&mut self) {
+            // SAFETY: map() made this mapping with this length, and no reference into it outlives self.
+            unsafe { libc::munmap(self.0.as_ptr().cast(), PAGE) };
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+mod platform {
+    pub(super) struct Mutexes;
+
+    impl Mutexes {
+        pub(super) fn map(_file: &std::fs::File) -> std::io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn wake(&self) {}
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{Files, Lmdb};
+    use crate::dsn::Dsn;
+    use crate::error::Error;
+    use crate::session::Refusal;
+    use crate::store::rows::{Transactions, Verdict};
+
+    fn files() -> (tempfile::TempDir, Arc<Files>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        let dsn = Dsn::parse(&format!("file://{}/store?durability=none", path.display())).unwrap();
+        let store = Lmdb::open(&dsn.place, &dsn.settings).unwrap();
+        let files = store.files().unwrap();
+        (directory, files)
+    }
+
+    #[test]
+    fn the_word_of_a_mutex_names_whoever_holds_it() {
+        let (_directory, files) = files();
+        assert_eq!(files.nudge.0.writer(), 0);
+        let seen = files.write(|_| Ok(Verdict::Abandon(files.nudge.0.writer())));
+        // SAFETY: gettid cannot fail.
+        let thread = unsafe { libc::gettid() };
+        assert_eq!(seen.map_err(|_| ()), Ok(thread as u32));
+        assert_eq!(files.nudge.0.writer(), 0);
+    }
+
+    #[test]
+    fn g8_a_waiter_that_a_killed_one_was_woken_instead_of_is_woken_by_the_next_to_write() {
+        let (_directory, files) = files();
+        let sleeper = {
+            let files = files.clone();
+            std::thread::spawn(move || files.nudge.counted(&files.bell, || files.nudge.0.sleep_forgotten()))
+        };
+        while !sleeper.is_finished() {
+            let written: Result<(), Refusal> = files.write(|_| Ok(Verdict::Abandon(())));
+            assert!(!matches!(written, Err(Refusal::Error(Error::Store(_)))));
+            std::thread::yield_now();
+        }
+        sleeper.join().unwrap().expect("it is woken");
+        assert!(!files.bell.is_anybody_waiting());
+    }
+}

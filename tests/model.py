@@ -52,8 +52,7 @@ MUTANTS = [
     ),
     Mutant(
         "a claim leaves the response", "G4", "pending.rs",
-        "                self.delete(Payload::Response(id));\n                self.record_mut().message_bytes -= payload.len() as u64;",
-        "                self.record_mut().message_bytes -= payload.len() as u64;",
+        "                self.delete(Payload::Response(id));\n                let record", "                let record",
     ),
     Mutant(
         "an answer is lost when the deadline passes", "G2", "pending.rs",
@@ -138,8 +137,8 @@ MUTANTS = [
     ),
     Mutant(
         "a late response is kept", "G4", "pending.rs",
-        "        self.record_mut().late[late as usize] += 1;\n",
-        "        self.record_mut().late[late as usize] += 1;\n        self.put(Payload::Response(id), payload.as_bytes().to_vec());\n",
+        "        *count = count.saturating_add(1);\n",
+        "        *count = count.saturating_add(1);\n        self.put(Payload::Response(id), payload.as_bytes().to_vec());\n",
     ),
     Mutant(
         "how a request ended is forgotten", "G4", "pending.rs",
@@ -221,7 +220,7 @@ MUTANTS = [
     ),
     # G10: what is counted
     Mutant(
-        "the bytes of an acknowledged message stay counted", "G10", "outgoing.rs", "            record.message_bytes -= bytes;\n            if broadcast", "            if broadcast",
+        "the bytes of an acknowledged message stay counted", "G10", "outgoing.rs", "            record.message_bytes = Record::without(record.message_bytes, broadcast.unwrap_or(own))?;\n", "",
     ),
     Mutant(
         "the sessions of a principal are not counted down", "G10", "lifecycle.rs",
@@ -237,10 +236,10 @@ MUTANTS = [
         "        Ok(self.liveness(&owner.process)? == Liveness::Alive)", "        Ok(self.liveness(&owner.process)? != Liveness::Unknown)",
     ),
     Mutant(
-        "silence is death", "G11 G7", "lifecycle.rs", "        if silent > self.record().ttl.max(LONGEST_SILENCE) {", "        if silent > self.record().ttl {",
+        "silence is death", "G11 G7", "lifecycle.rs", "        if silent > self.record().longest_silence() {", "        if silent > self.record().ttl {",
     ),
     Mutant(
-        "silence is never death", "G11 G7", "lifecycle.rs", "        if silent > self.record().ttl.max(LONGEST_SILENCE) {", "        if silent > Millis::MAX - 1 {",
+        "silence is never death", "G11 G7", "lifecycle.rs", "        if silent > self.record().longest_silence() {", "        if silent > Millis::MAX - 1 {",
     ),
     Mutant(
         "an owner's lease is not renewed", "G11 G3", "owners.rs",

@@ -160,7 +160,7 @@ impl Dsn {
             }
             "file" if place.starts_with('/') && !place.contains('\0') => Place::Directory(place.as_ref().into()),
             "file" => return Err(bad_place("the directory must be absolute; write file:///DIRECTORY".into())),
-            _ => return Err(DsnError::UnknownScheme { scheme: scheme.chars().take(40).collect() }),
+            _ => return Err(DsnError::UnknownScheme { scheme: cut(scheme) }),
         };
         for_each_option(options, |name, value| set(&mut settings, name, value))?;
         Ok(Self { place, settings })
@@ -307,7 +307,7 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError>
 fn unknown_option(name: &str) -> DsnError {
     let known: Vec<_> =
         OPTIONS.into_iter().chain(Limit::ALL.iter().map(|limit| limit.name())).chain(SERVER_OPTIONS).collect();
-    DsnError::UnknownOption { option: name.chars().take(40).collect(), known: known.join(", ") }
+    DsnError::UnknownOption { option: cut(name), known: known.join(", ") }
 }
 
 /// A number greater than 0.
@@ -352,9 +352,14 @@ fn parse_number(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
+/// The beginning of a text that a message shows, with control characters escaped.
+fn cut(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
 fn bad_option(option: &str, value: &str, reason: &str) -> DsnError {
     let value = if option == "password" { "…".to_owned() } else { shorten(value) };
-    DsnError::BadOption { option: option.chars().take(40).collect(), value, reason: reason.to_owned() }
+    DsnError::BadOption { option: cut(option), value, reason: reason.to_owned() }
 }
 
 #[cfg(test)]
@@ -425,6 +430,8 @@ mod tests {
             ("", "no scheme"),
             ("shm:mcp", "no scheme"),
             ("mysql://x", "\"mysql\" is not known"),
+            ("\u{4}fle://x", "\\u{4}fle"),
+            ("memory://?\u{4}=1", "\\u{4}"),
             ("memory://x", "memory://"),
             ("shm://", "shm://NAME"),
             ("shm://../x", "shm://NAME"),

@@ -757,7 +757,8 @@ impl Attributes<'_> {
         self.0.write(|session| session.compare_and_set(&key, expected, json))
     }
 
-    /// Applies changes, given as a key with its JSON text or nothing to remove it, in order and all at once.
+    /// Applies changes, given as a key with its JSON text or nothing to remove it, in order and all at once: at most
+    /// `max_patch_changes`.
     pub fn patch<'a>(&self, changes: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Result<(), Error> {
         let changes = changes
             .into_iter()

@@ -4,6 +4,7 @@ use std::fmt;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq;
 
 use crate::error::InvalidArgument;
 
@@ -58,9 +59,17 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Names an owner: 128 random bits, written as 32 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+/// Names an owner: 128 random bits, written as 32 hexadecimal digits. Whoever has it acts for the owner, so comparing takes the
+/// same time whatever is different.
+#[derive(Clone, Copy, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "what is equal has equal bytes")]
 pub struct OwnerToken(pub(crate) [u8; 16]);
+
+impl PartialEq for OwnerToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
 
 impl OwnerToken {
     /// A new random token.
@@ -177,6 +186,62 @@ mod tests {
         for bad in ["", "0", &"g".repeat(32), "936da01f-9abd-4d9d-80c7-02af85c822a8"] {
             assert!(OwnerToken::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    /// 128 bits as they are drawn: the session id's without the six that say that it is a version 4 UUID.
+    fn drawn() -> [[u8; 16]; 2] {
+        let id = uuid::Uuid::parse_str(SessionId::random().as_str()).unwrap();
+        assert_eq!(id.get_version_num(), 4);
+        [OwnerToken::random().0, *id.as_bytes()]
+    }
+
+    #[test]
+    fn tokens_and_session_ids_never_repeat_and_no_bit_of_them_leans() {
+        const COUNT: usize = 20_000;
+        let mut seen = std::collections::HashSet::new();
+        let mut ones = [[0_usize; 128]; 2];
+        for _ in 0..COUNT {
+            for (which, bytes) in drawn().into_iter().enumerate() {
+                assert!(seen.insert(bytes));
+                for (bit, ones) in ones[which].iter_mut().enumerate() {
+                    *ones += usize::from(bytes[bit / 8] >> (bit % 8) & 1);
+                }
+            }
+        }
+        // Six standard deviations: for 250 bits, one false alarm in two million runs.
+        let leans = |ones: usize| ones.abs_diff(COUNT / 2) > 6 * (COUNT as f64).sqrt() as usize / 2;
+        let leaning = ones.map(|bits| bits.iter().filter(|&&ones| leans(ones)).count());
+        assert_eq!(leaning, [0, 6], "only the six bits of a UUID that say what it is");
+    }
+
+    #[test]
+    fn a_child_of_a_fork_draws_other_numbers_than_its_parent() {
+        use std::io::{Read, Write};
+        const COUNT: usize = 500;
+        let mut ends = [0; 2];
+        // SAFETY: `ends` is writable.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        // SAFETY: both descriptors are new and nobody else's.
+        let [mut reader, mut writer] =
+            ends.map(|end| unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(end) });
+        drawn();
+        // SAFETY: the child draws numbers, writes them and ends: it takes no lock that another thread may hold.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let numbers: [[u8; 16]; COUNT] = std::array::from_fn(|_| random_bytes());
+            let written = writer.write_all(numbers.as_flattened()).is_ok();
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(i32::from(!written)) };
+        }
+        drop(writer);
+        let ours: std::collections::HashSet<[u8; 16]> = (0..COUNT).map(|_| random_bytes()).collect();
+        let mut theirs = Vec::new();
+        reader.read_to_end(&mut theirs).unwrap();
+        // SAFETY: the child is this process's own; no status is wanted.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        let (theirs, rest) = theirs.as_chunks::<16>();
+        assert!(rest.is_empty() && theirs.len() == COUNT);
+        assert!(theirs.iter().all(|number| !ours.contains(number)));
     }
 
     #[test]

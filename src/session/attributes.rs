@@ -92,6 +92,7 @@ impl Transition<'_> {
 
     /// Applies all changes, in order. A row that several in turn go into is read and written once.
     pub fn patch(&mut self, changes: &[Change]) -> Step<()> {
+        self.within(Limit::PatchChanges, changes.len() as u64)?;
         let mut open: Option<(AttributeKey, Value)> = None;
         for change in changes {
             let (Change::Set(key, _) | Change::Remove(key)) = change;

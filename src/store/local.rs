@@ -396,12 +396,15 @@ pub(super) fn counter(count: Count) -> Counter {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::clock::ManualClock;
     use crate::dsn::Dsn;
     use crate::ids::{OwnerToken, SessionId};
     use crate::process::Process;
     use crate::session::{NewRecord, OwnerKind};
+    use crate::store::memory::Memory;
 
     /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
     /// there are in the end.
@@ -450,5 +453,72 @@ mod tests {
     #[test]
     fn what_was_worked_out_for_another_time_runs_again() {
         assert_eq!(runs(|_, _, clock| clock.advance(1)), (2, 1));
+    }
+
+    /// Rows that count what is read of them.
+    struct Counted<'r>(&'r dyn Rows, &'r Cell<(usize, usize)>);
+
+    impl Rows for Counted<'_> {
+        fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, StoreError> {
+            let (gets, scans) = self.1.get();
+            self.1.set((gets + 1, scans));
+            self.0.get(key)
+        }
+
+        fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
+            let (gets, scans) = self.1.get();
+            self.1.set((gets, scans + 1));
+            self.0.scan(from, visit)
+        }
+
+        fn used_bytes(&self) -> Result<u64, StoreError> {
+            self.0.used_bytes()
+        }
+
+        fn revision(&self) -> u64 {
+            self.0.revision()
+        }
+    }
+
+    /// Rows read, scans, and whether anything is to be written, when somebody opens a session.
+    fn cost(store: &LocalStore<Memory>, id: &str, principal: Option<&str>) -> (bool, (usize, usize), bool) {
+        let id = SessionId::new(id).unwrap();
+        let principal = principal.map(|name| Digest::of(name.as_bytes()));
+        let (read, mut found) = (Cell::default(), false);
+        let worked = store.rows.read(|rows| {
+            let mut open = |session: &mut Transition<'_>, _| {
+                found = session.open(&id, principal)?.is_some();
+                Ok(())
+            };
+            let key = Digest::of(id.as_str().as_bytes());
+            store.run(&Counted(rows, &read), key, Access::Read, &Census::default(), &mut open)
+        });
+        (found, read.get(), worked.unwrap().effects.is_empty())
+    }
+
+    #[test]
+    fn g12_a_session_of_another_costs_what_one_that_never_was_costs() {
+        let settings = Settings::default();
+        let memory = Memory::new(settings.limit(Limit::StoreBytes)).unwrap();
+        let store = LocalStore::new(memory, settings, Arc::new(ManualClock::at(1_000)));
+        let record = NewRecord {
+            id: SessionId::new("there").unwrap(),
+            incarnation: 1,
+            first_request: 1,
+            ttl: 1_000,
+            principal: Some(Digest::of(b"ann")),
+        };
+        let key = Digest::of(b"there");
+        let created =
+            store.transact(key, Access::Create(record.principal), &Census::default(), &mut |session, view| {
+                session.create(&record, view).map(drop)
+            });
+        assert!(created.is_ok());
+        assert!(cost(&store, "there", Some("ann")).0);
+        let unknown = cost(&store, "never", Some("mallory"));
+        assert_eq!(unknown, (false, (1, 0), true));
+        for principal in [Some("mallory"), None] {
+            assert_eq!(cost(&store, "there", principal), unknown);
+        }
     }
 }

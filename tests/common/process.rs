@@ -15,9 +15,9 @@ use tempfile::TempDir;
 pub type Result<T = ()> = std::result::Result<T, Failed>;
 
 /// How long a worker may run.
-pub const WORKER_SECONDS: u32 = 90;
+pub const WORKER_SECONDS: u32 = 180;
 /// How long a whole test program may run.
-pub const TEST_SECONDS: u32 = 600;
+pub const TEST_SECONDS: u32 = 840;
 
 /// Ends this process by SIGALRM after so many seconds.
 pub fn deadline(seconds: u32) {

@@ -190,7 +190,7 @@ pub fn stopped_reader() -> Result {
         let mut reader = Worker::start_with(&["read", &dsn], &[("MCP_STATE_FAULT", "in-read:2:stop")]);
         wait_until_stopped(&reader);
         let pid = reader.child.id();
-        let mut writer = Worker::start(&["write", &dsn]);
+        let mut writer = Worker::start(&["write", &dsn, "5000"]);
         writer.line("ready");
         let refused = writer.line("refused");
         assert!(refused.starts_with("StoreFull"), "{refused}");
@@ -203,7 +203,7 @@ pub fn stopped_reader() -> Result {
         }
         reader.end();
         engine.collect(10)?;
-        let mut writer = Worker::start(&["write", &dsn]);
+        let mut writer = Worker::start(&["write", &dsn, "800"]);
         writer.line("ready");
         writer.line("wrote");
         assert_eq!(engine.contradictions()?, Vec::<String>::new());
@@ -220,7 +220,7 @@ pub fn stopped_writer() -> Result {
         let dsn = dsn_in(&directory, "");
         let engine = Engine::open(&dsn)?;
         let session = session(&engine);
-        let mut stopped = Worker::start_with(&["write", &dsn], &[("MCP_STATE_FAULT", "before-commit:2:stop")]);
+        let mut stopped = Worker::start_with(&["write", &dsn, "5"], &[("MCP_STATE_FAULT", "before-commit:2:stop")]);
         wait_until_stopped(&stopped);
         let mut writer = Worker::start(&["serve", &dsn]);
         assert_eq!(writer.line(""), "ready");

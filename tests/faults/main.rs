@@ -11,6 +11,7 @@ mod common;
 mod files;
 mod live;
 mod roles;
+mod strangers;
 mod tally;
 mod writes;
 
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         ("a_process_stopped_inside_a_write_blocks_writers_until_it_goes_on", live::stopped_writer),
         ("two_library_versions_meet_at_one_store", live::two_versions),
         ("a_recreated_container_takes_over_and_two_living_ones_are_kept_apart", live::containers),
+        ("another_user_makes_the_place_of_a_store_first", strangers::squatters),
+        ("another_user_can_neither_read_nor_write_nor_replace_a_store", strangers::snoopers),
     ];
     let trials = tests.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
     let exit_code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();

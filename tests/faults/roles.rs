@@ -21,11 +21,12 @@ pub fn play(role: &[String]) {
             history(dsn, seed.parse().expect("a number"), steps.parse().expect("a number"));
         }
         ["serve", dsn] => serve(dsn),
-        ["write", dsn] => write_on(dsn),
+        ["write", dsn, most] => write_on(dsn, most.parse().expect("a number")),
         ["read", dsn] => {
             let session = Engine::open(dsn).expect("the store opens").open_session("s", None).expect("it reads");
             say("read", session.expect("it is there").attributes().all().expect("it reads").len());
         }
+        ["snoop", store] => snoop(std::path::Path::new(store)),
         ["reset", dsn] => Engine::reset(dsn).expect("reset"),
         _ => panic!("no such role: {role:?}"),
     }
@@ -297,8 +298,8 @@ fn request(engine: &Engine) -> Result<&'static str, Error> {
     Ok(word)
 }
 
-/// Overwrites one attribute until it is refused, and says how often and by what.
-fn write_on(dsn: &str) {
+/// Overwrites one attribute until it is refused, at most so many times, and says how often and by what.
+fn write_on(dsn: &str, most: u64) {
     let engine = Engine::open(dsn).expect("the store opens");
     let new = NewSession { id: Some("w".into()), ..NewSession::default() };
     let session = match engine.create_session(new).expect("created") {
@@ -306,12 +307,36 @@ fn write_on(dsn: &str) {
         None => engine.open_session("w", None).expect("it reads").expect("it is there"),
     };
     say("ready", "");
-    for number in 0..2_000_u64 {
+    for number in 0..most {
         if let Err(error) = session.attributes().set("last", &format!("\"{number:030000}\"")) {
             say("refused", format!("{:?} after {number}: {error}", typed(&error)));
             say("destroyed", session.destroy().map_or_else(|error| error.to_string(), |there| there.to_string()));
             return;
         }
     }
-    say("wrote", 2_000);
+    say("wrote", most);
+}
+
+/// Tries whatever a file system offers on a store of somebody else; says of each attempt whether it was `refused`.
+fn snoop(store: &std::path::Path) {
+    use std::fs::{self, OpenOptions};
+    let say_of = |what: &str, path: &std::path::Path, done: bool| {
+        say(if done { "succeeded" } else { "refused" }, format!("{what} {}", path.display()));
+    };
+    let mine = std::env::temp_dir().join(format!("snoop-{}", std::process::id()));
+    fs::write(&mine, "mine").expect("a file of one's own");
+    let files = crate::files::FILES.map(|name| store.join(name));
+    for path in files.iter().map(|path| path.as_path()).chain([store, &store.join("1"), &store.join("new")]) {
+        say_of("stat", path, path != store && fs::symlink_metadata(path).is_ok());
+        say_of("read", path, fs::read(path).is_ok());
+        say_of("list", path, fs::read_dir(path).is_ok());
+        say_of("write", path, OpenOptions::new().write(true).create(true).open(path).is_ok());
+        say_of("remove", path, fs::remove_file(path).is_ok() || fs::remove_dir(path).is_ok());
+        say_of("rename", path, fs::rename(path, store.with_extension("moved")).is_ok());
+        say_of("replace", path, fs::rename(&mine, path).is_ok());
+        say_of("link", path, fs::hard_link(path, mine.with_extension("link")).is_ok());
+        let opened = fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        say_of("chmod", path, opened.is_ok());
+    }
+    let _ = fs::remove_file(&mine);
 }

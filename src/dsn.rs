@@ -122,11 +122,6 @@ const SERVER_OPTIONS: [&str; 9] =
 const OPTIONS: [&str; 6] = ["ttl_ms", "lease_ms", "request_timeout_ms", "on_full", "durability", "group"];
 
 impl Dsn {
-    /// `dsn` as it may be shown: without its password.
-    pub fn shown(dsn: &str) -> String {
-        shown(dsn)
-    }
-
     /// Parses `dsn` over the default settings.
     pub fn parse(dsn: &str) -> Result<Self, DsnError> {
         Self::parse_over(dsn, Settings::default())

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -61,7 +60,7 @@ impl fmt::Display for SessionId {
 
 /// Names an owner: 128 random bits, written as 32 hexadecimal digits. Whoever has it acts for the owner, so comparing takes the
 /// same time whatever is different.
-#[derive(Clone, Copy, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::derived_hash_with_manual_eq, reason = "what is equal has equal bytes")]
 pub struct OwnerToken(pub(crate) [u8; 16]);
 
@@ -103,7 +102,7 @@ impl fmt::Debug for OwnerToken {
 }
 
 /// A JSON-RPC id of a client's request. It is typed: `1` is not `"1"`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// A number.
     Int(i64),
@@ -147,7 +146,7 @@ impl fmt::Display for RequestId {
 
 /// 128 bits of SHA-256: what rows of a session, a principal, a topic or a nonce are keyed with. A client cannot choose names
 /// that collide, and the name itself stands in the row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub(crate) [u8; 16]);
 
 impl Digest {

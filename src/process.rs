@@ -6,14 +6,13 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use parking_lot::Mutex;
 
 use crate::ids::Digest;
 use crate::{fault, fork};
 
 /// Names a process for as long as the machine runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {
     /// Its number, 0 when it could not say more than that.
     pub pid: u32,

@@ -435,6 +435,14 @@ fn newer_store() -> Result {
     holder.kill();
     wait_until_nobody_holds(&store.path.join("guard"))?;
     assert_eq!(store.sessions()?, 1);
+    // One of an older library that this one cannot read is begun afresh where it is not durable, else refused.
+    let before = store.stamp();
+    store.set_stamp("format", 1.into());
+    let durable = store.dsn.replace("durability=none", "durability=sync");
+    let error = Engine::open(&durable).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("an older mcp-state (format 1); reset the store"), "{error}");
+    assert_eq!(store.sessions()?, 0);
+    assert_ne!(store.stamp(), before);
     Ok(())
 }
 

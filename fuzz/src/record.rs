@@ -68,7 +68,7 @@ pub fn record(data: &[u8]) {
     }
 }
 
-fn built(input: &mut Unstructured<'_>, payloads: &mut Payloads) -> Record {
+fn built(input: &mut Unstructured<'_>, payloads: &mut Payloads) -> Box<Record> {
     let new = NewRecord {
         id: SessionId::new("s").unwrap(),
         incarnation: 7,
@@ -89,7 +89,7 @@ fn built(input: &mut Unstructured<'_>, payloads: &mut Payloads) -> Record {
 }
 
 /// One operation, carried out as a store does it; nothing changes when it is refused.
-fn step(input: &mut Unstructured<'_>, before: Option<Record>, payloads: &mut Payloads) -> Option<Record> {
+fn step(input: &mut Unstructured<'_>, before: Option<Box<Record>>, payloads: &mut Payloads) -> Option<Box<Record>> {
     let now = 10 + number(input) % (1 << 40);
     let (settings, mut census) = (Settings::default(), Census::default());
     let fate = pick(input, &[Liveness::Alive, Liveness::Dead, Liveness::Unknown]);

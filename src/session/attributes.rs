@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::json;
 use super::record::Record;
 use super::transition::{Payload, Refusal, Step, Transition};
 use crate::error::{InvalidArgument, StoreError};
@@ -106,7 +107,8 @@ impl Transition<'_> {
                     self.remove(key)?;
                 }
                 (Change::Set(key, json), Some((row, document))) => {
-                    *place(document, key.below(row).expect("the row is above")) = self.check_value(key, json)?;
+                    self.check_value(key, json)?;
+                    *place(document, key.below(row).expect("the row is above")) = parse(json)?;
                 }
                 (Change::Remove(key), Some((row, document))) => {
                     take_out(document, key.below(row).expect("the row is above"));
@@ -122,9 +124,9 @@ impl Transition<'_> {
 
     /// Sets `key` to a JSON text; what stood below it is replaced.
     pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
-        let value = self.check_value(key, json)?;
+        self.check_value(key, json)?;
         if let Some((row, path, mut document)) = self.row_above(key)? {
-            *place(&mut document, path) = value;
+            *place(&mut document, path) = parse(json)?;
             return self.put_row(row, document.to_string());
         }
         for (row, _) in self.rows(Some(key))? {
@@ -195,14 +197,18 @@ impl Transition<'_> {
 
     /// Refuses what is too long, and what could not be read again: what is not one JSON text, and what is nested too deeply
     /// below `key`.
-    fn check_value(&self, key: &AttributeKey, json: &str) -> Step<Value> {
+    fn check_value(&self, key: &AttributeKey, json: &str) -> Step<()> {
         self.within(Limit::MessageBytes, json.len() as u64)?;
-        let depth = key.0.split('.').count() + depth(json);
+        let skimmed = json::skim(json, &mut |_, _| {});
+        let depth = key.0.split('.').count() + skimmed.unwrap_or_else(|| depth(json));
         if depth > MAX_DEPTH {
             let reason = format!("with the segments of its key it is nested {depth} deep and the limit is {MAX_DEPTH}");
             return Err(InvalidArgument::new("attribute value", json, reason).into());
         }
-        parse(json)
+        if skimmed.is_none() {
+            parse(json)?;
+        }
+        Ok(())
     }
 
     fn row(&self, key: &AttributeKey) -> Step<Option<String>> {

@@ -56,7 +56,7 @@ impl Transition<'_> {
             None => (Population::Added, new.principal),
         });
         self.effects.record = RecordChange::Write;
-        self.record = Some(Record {
+        self.record = Some(Box::new(Record {
             id: new.id.as_str().to_owned(),
             incarnation: new.incarnation,
             principal: new.principal,
@@ -77,7 +77,7 @@ impl Transition<'_> {
             broadcasts: Default::default(),
             ended: Default::default(),
             late: Default::default(),
-        });
+        }));
         Ok(true)
     }
 

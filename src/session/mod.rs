@@ -10,8 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod encoding;
 mod in_flight;
 mod inspect;
+mod json;
 mod lifecycle;
 #[cfg(test)]
 mod model;
@@ -25,13 +27,14 @@ mod tests;
 mod transition;
 
 pub use attributes::{AttributeKey, Change};
+pub use encoding::UndecodableRecord;
 pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
 pub use inspect::{InspectedOwner, Inspection};
 pub use lifecycle::{NewRecord, StoreView};
 pub use outgoing::Outgoing;
 pub use owners::{Detached, Interest, OwnerKind, Readiness};
 pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Registered, RequestMessage, Resolved};
-pub use record::{IndexKey, Record, UndecodableRecord};
+pub use record::{IndexKey, Record};
 pub(crate) use steady::steady;
 pub use transition::{
     Census, Context, Count, Effects, Handle, Payload, Population, RecordChange, Refusal, Step, Transition, Values,

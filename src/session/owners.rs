@@ -5,8 +5,6 @@
 
 use std::collections::VecDeque;
 
-use borsh::{BorshDeserialize, BorshSerialize};
-
 use super::pending::LateReason;
 use super::record::{Owner, PendingState};
 use super::transition::{Count, Payload, Refusal, Step, Transition, owner_expired};
@@ -17,7 +15,7 @@ use crate::process::Process;
 use crate::settings::Limit;
 
 /// How an owner delivers messages to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerKind {
     /// By a stream: it also takes broadcasts.
     Stream,

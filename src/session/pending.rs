@@ -4,6 +4,7 @@
 //! is counted and forgotten (G4). The store decides timeouts: an answer that comes at the deadline or after it is late, an
 //! answer that came before it is an answer, whenever it is claimed.
 
+use super::json;
 use super::record::{Pending, PendingState, Record};
 use super::transition::{Count, Payload, Step, Transition};
 use crate::clock::Millis;
@@ -12,9 +13,9 @@ use crate::ids::OwnerToken;
 use crate::process::Liveness;
 use crate::settings::Limit;
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
+use serde_json::value::RawValue;
 
 /// The longest name of a method that is kept with a pending request, in bytes.
 const MAX_METHOD: usize = 128;
@@ -41,7 +42,7 @@ pub enum Delivery {
 }
 
 /// Why a response was discarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateReason {
     /// No request of this session has that id.
     Unknown,
@@ -450,28 +451,21 @@ pub struct RequestMessage<'a> {
 impl<'a> RequestMessage<'a> {
     /// Checks that `message` is a JSON object without an `id`.
     pub fn new(message: &'a str) -> Result<Self, InvalidArgument> {
-        #[derive(Deserialize)]
-        struct Shape<'a> {
-            #[serde(borrow)]
-            method: Option<&'a serde_json::value::RawValue>,
-            #[serde(default, deserialize_with = "is_there")]
-            id: bool,
-        }
-        /// Whatever its value, null too.
-        fn is_there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
-            IgnoredAny::deserialize(value).map(|_| true)
-        }
         let invalid = |reason: String| InvalidArgument::new("request", message, reason);
         let rest = message
             .trim_start()
             .strip_prefix('{')
             .ok_or_else(|| invalid("it must be a JSON object without an id".into()))?;
-        let shape: Shape<'a> =
-            serde_json::from_str(message).map_err(|error| invalid(format!("it is not a JSON object: {error}")))?;
+        let shape = match Shape::skimmed(message) {
+            Some(shape) => shape,
+            None => {
+                serde_json::from_str(message).map_err(|error| invalid(format!("it is not a JSON object: {error}")))?
+            }
+        };
         if shape.id {
             return Err(invalid("it has an id already; send_request chooses it".into()));
         }
-        let method = shape.method.map_or("", |raw| raw.get().trim_matches('"'));
+        let method = shape.method.map_or("", |raw| raw.trim_matches('"'));
         let method = if method.len() > MAX_METHOD { "" } else { method };
         Ok(Self { rest, empty: rest.trim_start().starts_with('}'), method })
     }
@@ -479,5 +473,44 @@ impl<'a> RequestMessage<'a> {
     fn with_id(&self, id: i64) -> String {
         let comma = if self.empty { "" } else { "," };
         format!("{{\"id\":{id}{comma}{}", self.rest)
+    }
+}
+
+/// What matters of a request.
+#[derive(Deserialize)]
+struct Shape<'a> {
+    /// The method's JSON text.
+    #[serde(borrow, default, deserialize_with = "raw")]
+    method: Option<&'a str>,
+    /// Whether there is an id, whatever its value, null too.
+    #[serde(default, deserialize_with = "is_there")]
+    id: bool,
+}
+
+fn raw<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de str>, D::Error> {
+    <&RawValue>::deserialize(value).map(|raw| Some(raw.get()))
+}
+
+fn is_there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(value).map(|_| true)
+}
+
+impl<'a> Shape<'a> {
+    /// The shape, if the quick check sees it.
+    fn skimmed(message: &'a str) -> Option<Self> {
+        let (mut shape, mut members) = (Shape { method: None, id: false }, 0);
+        json::skim(message, &mut |key, value| match key {
+            "method" => {
+                shape.method = Some(value);
+                members += 1;
+            }
+            "id" => {
+                shape.id = true;
+                members += 1;
+            }
+            _ => {}
+        })?;
+        // Of two with one name, serde_json says what it thinks.
+        (members == usize::from(shape.method.is_some()) + usize::from(shape.id)).then_some(shape)
     }
 }

@@ -1,12 +1,6 @@
-//! The record of a session: all of its state but the payloads, and how it is written to bytes.
-//!
-//! Encoding: a version byte, then the fields in order as [borsh](https://borsh.io) writes them: numbers in their full width, so
-//! that reading one is a copy. A library reads the versions it knows and refuses others; a field is added by a new version,
-//! never by changing this one.
+//! The record of a session: all of its state but the payloads. How it is written to bytes: [`super::encoding`].
 
 use std::collections::VecDeque;
-
-use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::pending::LateReason;
 use crate::clock::Millis;
@@ -15,9 +9,6 @@ use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::process::Process;
 use crate::session::{OwnerKind, Payload};
 use crate::settings::MAX_QUEUE;
-
-/// The version of the encoding that is written.
-const VERSION: u8 = 2;
 
 /// About what of a record is there in every session, with its keys and what is remembered.
 const FIXED_BYTES: usize = 512;
@@ -29,7 +20,7 @@ const BEYOND: u64 = 1 << 60;
 const REMEMBERED: usize = 32;
 
 /// A session's state.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The session's id, since rows are keyed by its digest.
     pub(crate) id: String,
@@ -63,7 +54,7 @@ pub struct Record {
 
 /// A session's place in the store's index of expiry. Sessions that never made a second request stand apart: they are the first
 /// to give way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexKey {
     /// Whether the session made a second request.
     pub(crate) settled: bool,
@@ -71,7 +62,7 @@ pub struct IndexKey {
     pub(crate) at: Millis,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) token: OwnerToken,
     /// Names the owner within the session, in keys and in pending requests; never used twice.
@@ -93,7 +84,7 @@ pub(crate) struct Owner {
     pub(crate) cancelled_at: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) id: i64,
     pub(crate) owner: u32,
@@ -102,7 +93,7 @@ pub(crate) struct Pending {
     pub(crate) state: PendingState,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingState {
     Waiting,
     /// The response is the payload of this id; `event` orders what is resolved.
@@ -118,14 +109,14 @@ pub(crate) enum PendingState {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InFlight {
     pub(crate) id: RequestId,
     pub(crate) owner: u32,
     pub(crate) cancelled: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broadcast {
     pub(crate) number: u64,
     pub(crate) bytes: u32,
@@ -133,38 +124,9 @@ pub(crate) struct Broadcast {
     pub(crate) holder: Option<(u32, u64)>,
 }
 
-/// Bytes that are not a record this library can read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndecodableRecord {
-    /// Another version of the encoding.
-    #[error("its encoding has version {found} and this library reads {VERSION}")]
-    Version {
-        /// The version found.
-        found: u8,
-    },
-    /// Not an encoding at all.
-    #[error("its encoding is damaged: {0}")]
-    Damaged(#[from] std::io::Error),
-    /// An encoding of what no operation leaves behind.
-    #[error("it contradicts itself: {0}")]
-    Contradiction(&'static str),
-}
-
 impl Record {
-    /// Reads a record. What it returns agrees with itself: an operation relies on that owners are there, and that sums are.
-    pub fn decode(bytes: &[u8]) -> Result<Self, UndecodableRecord> {
-        let record: Self = match bytes.split_first() {
-            Some((&VERSION, rest)) => borsh::from_slice(rest)?,
-            Some((&found, _)) => return Err(UndecodableRecord::Version { found }),
-            None => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
-        };
-        record.check().map_err(UndecodableRecord::Contradiction)?;
-        Ok(record)
-    }
-
-    /// What operations rely on.
-    fn check(&self) -> Result<(), &'static str> {
+    /// What operations rely on: that the record agrees with itself. What it contradicts.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
         let ensure = |holds: bool, else_: &'static str| if holds { Ok(()) } else { Err(else_) };
         let owner = |number: u32| {
             let at = self.owners.binary_search_by_key(&number, |owner| owner.number);
@@ -206,14 +168,6 @@ impl Record {
         ensure(held.is_some_and(|held| held <= self.message_bytes), "it accounts for fewer bytes than it holds")
     }
 
-    /// Writes the record.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(512);
-        bytes.push(VERSION);
-        borsh::to_writer(&mut bytes, self).expect("memory can be written to");
-        bytes
-    }
-
     /// Takes a row out of an account of bytes.
     pub(crate) fn without(account: u64, row: u64) -> Result<u64, StoreError> {
         let damaged = || StoreError::corrupt("of this session", "a row is longer than what its record accounts for");
@@ -250,15 +204,14 @@ impl Record {
         self.bytes() + (FIXED_BYTES + self.id.len() + entries) as u64
     }
 
-    /// The record with all its times moved: for a store that has outlived the clock of its boot.
-    pub(crate) fn moved_in_time(mut self, shift: impl Fn(Millis) -> Millis) -> Self {
+    /// Moves all times: for a store that has outlived the clock of its boot.
+    pub(crate) fn move_in_time(&mut self, shift: impl Fn(Millis) -> Millis) {
         let times = [&mut self.created, &mut self.last_active, &mut self.indexed.at];
         let owners = self.owners.iter_mut().map(|owner| &mut owner.lease_until);
         let deadlines = self.pending.iter_mut().map(|pending| &mut pending.deadline);
         for time in times.into_iter().chain(owners).chain(deadlines) {
             *time = shift(*time);
         }
-        self
     }
 
     /// The payloads the record says are there, attributes excepted.

@@ -22,7 +22,7 @@ impl Values for Payloads {
     }
 }
 
-fn created() -> Record {
+fn created() -> Box<Record> {
     let new =
         NewRecord { id: SessionId::new("s").unwrap(), incarnation: 7, first_request: 100, ttl: 1000, principal: None };
     let (record, _) =
@@ -31,11 +31,11 @@ fn created() -> Record {
 }
 
 fn run(
-    record: Option<Record>,
+    record: Option<Box<Record>>,
     now: u64,
     census: &[(Process, Liveness)],
     operation: impl FnOnce(&mut Transition<'_>) -> Step<()>,
-) -> Step<(Option<Record>, Effects)> {
+) -> Step<(Option<Box<Record>>, Effects)> {
     let (payloads, settings) = (Payloads::default(), Settings::default());
     let mut known = Census::default();
     for &(process, liveness) in census {

@@ -156,7 +156,7 @@ impl Effects {
 
 /// One operation at work on one session.
 pub struct Transition<'a> {
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<Box<Record>>,
     pub(super) values: &'a dyn Values,
     pub(super) context: Context<'a>,
     pub(super) effects: Effects,
@@ -164,12 +164,12 @@ pub struct Transition<'a> {
 
 impl<'a> Transition<'a> {
     /// Starts from the session's record, if there is one.
-    pub fn new(record: Option<Record>, values: &'a dyn Values, context: Context<'a>) -> Self {
+    pub fn new(record: Option<Box<Record>>, values: &'a dyn Values, context: Context<'a>) -> Self {
         Self { record, values, context, effects: Effects::default() }
     }
 
     /// The record as the operation leaves it, and what must follow.
-    pub fn finish(mut self) -> (Option<Record>, Effects) {
+    pub fn finish(mut self) -> (Option<Box<Record>>, Effects) {
         if self.effects.record == RecordChange::Write {
             self.follow_in_index();
         }
@@ -192,7 +192,7 @@ impl<'a> Transition<'a> {
 
     /// The record of a session that [`Transition::enter`] has let in.
     pub(super) fn record(&self) -> &Record {
-        self.record.as_ref().expect("enter() has seen the record")
+        self.record.as_deref().expect("enter() has seen the record")
     }
 
     /// The same, to be changed: it will be written, and the session has been active.
@@ -208,7 +208,7 @@ impl<'a> Transition<'a> {
         if self.effects.record == RecordChange::Keep {
             self.effects.record = RecordChange::Write;
         }
-        self.record.as_mut().expect("enter() has seen the record")
+        self.record.as_deref_mut().expect("enter() has seen the record")
     }
 
     /// What is known of a process; what is not known is asked for.

@@ -3,7 +3,7 @@
 //! A row of its own, `C`, says which era the rows belong to. A store that has outlived its era is brought into the present in
 //! one transaction, that row included: a process killed on the way leaves all of it to the next (G8).
 
-use borsh::{BorshDeserialize, BorshSerialize};
+use serde::{Deserialize, Serialize};
 
 use super::local::{carry_out, decode};
 use super::rows::{RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
@@ -19,7 +19,7 @@ const KEY: [u8; 1] = [b'C'];
 const SLACK_MS: u64 = 1000;
 
 /// When and where a store is used.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Era {
     /// The boot of the machine.
     pub(super) boot: String,
@@ -36,7 +36,7 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
         let before =
             match rows.get(&KEY)? {
                 None => None,
-                Some(bytes) => Some(borsh::from_slice::<Era>(bytes).map_err(|error| {
+                Some(bytes) => Some(serde_json::from_slice::<Era>(bytes).map_err(|error| {
                     StoreError::corrupt("of all sessions", format!("its era cannot be read: {error}"))
                 })?),
             };
@@ -55,7 +55,7 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
                 released = bring(rows, settings, now, &|time| time.saturating_add_signed(shift))?;
             }
         }
-        rows.put(&KEY, &borsh::to_vec(era).expect("memory can be written to"))?;
+        rows.put(&KEY, &serde_json::to_vec(era).expect("an era has only texts and numbers"))?;
         Ok(Verdict::Commit { value: released, frees: true })
     });
     taken.map_err(|refusal| match refusal {
@@ -83,19 +83,20 @@ fn bring_session(
 ) -> Step<u64> {
     let bytes = get_value(rows, &record_key(session))?
         .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
-    let found = decode(&bytes)?;
+    let mut found = decode(&bytes)?;
     let place_before = found.index_key();
+    found.move_in_time(shift);
     let census = Census::default();
     let (record, mut effects, released) = {
         let values = SessionRows { rows, session };
         let context = Context { now, settings, census: &census };
-        let mut transition = Transition::new(Some(found.moved_in_time(shift)), &values, context);
+        let mut transition = Transition::new(Some(found), &values, context);
         let released = transition.release_everybody()?;
         let (record, effects) = transition.finish();
         (record, effects, released)
     };
     effects.record = RecordChange::Write;
-    effects.index = Some((Some(place_before), record.as_ref().map(Record::index_key)));
-    carry_out(rows, session, record.as_ref(), &effects)?;
+    effects.index = Some((Some(place_before), record.as_deref().map(Record::index_key)));
+    carry_out(rows, session, record.as_deref(), &effects)?;
     Ok(released)
 }

@@ -33,7 +33,7 @@ const ONCE_BYTES: u64 = 64;
 
 /// What an operation came to, and what that depended on.
 struct Worked {
-    record: Option<Record>,
+    record: Option<Box<Record>>,
     effects: Effects,
     /// By how many bytes the session grows, or shrinks.
     growth: i64,
@@ -70,13 +70,13 @@ impl<K: KeyValue> LocalStore<K> {
             },
             Access::Read | Access::Write => StoreView::default(),
         };
-        let before = footprint(record.as_ref());
+        let before = footprint(record.as_deref());
         let values = SessionRows { rows, session };
         let now = self.clock.now();
         let mut transition = Transition::new(record, &values, Context { now, settings: &self.settings, census });
         operation(&mut transition, view)?;
         let (record, effects) = transition.finish();
-        let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_ref()) };
+        let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_deref()) };
         Ok(Worked { record, effects, growth: after - before, revision: rows.revision(), now })
     }
 
@@ -100,7 +100,7 @@ impl<K: KeyValue> LocalStore<K> {
                 return Ok(Verdict::Abandon(effects));
             }
             let frees = self.has_room(rows, growth)?;
-            carry_out(rows, session, record.as_ref(), &effects)?;
+            carry_out(rows, session, record.as_deref(), &effects)?;
             Ok(Verdict::Commit { value: effects, frees })
         })
     }
@@ -200,7 +200,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
                 .map(|session| {
                     let bytes = get_value(rows, &record_key(session))?
                         .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
-                    Ok((session, decode(&bytes)?))
+                    Ok((session, *decode(&bytes)?))
                 })
                 .collect()
         })
@@ -311,7 +311,7 @@ fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, St
     }
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, StoreError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Box<Record>, StoreError> {
     Record::decode(bytes)
         .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
 }

@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    pub(super) fn decoded(&self) -> Option<Record> {
+    pub(super) fn decoded(&self) -> Option<Box<Record>> {
         self.record.as_ref().map(|bytes| Record::decode(bytes).expect("a record reads back"))
     }
 
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, record: Option<Record>, effects: Effects) -> Kept<Followed> {
+    fn carry_out(&mut self, record: Option<Box<Record>>, effects: Effects) -> Kept<Followed> {
         let followed = Followed { rings: effects.rings.clone(), counts: effects.counts.clone() };
         if effects.is_empty() {
             let silent = effects.index.is_none() && effects.population.is_none() && !effects.purge;
@@ -149,7 +149,7 @@ impl World {
         }
         match effects.record {
             RecordChange::Keep => {}
-            RecordChange::Write => self.record = record.as_ref().map(Record::encode),
+            RecordChange::Write => self.record = record.as_deref().map(Record::encode),
             RecordChange::Remove => self.record = None,
         }
         for (key, value) in effects.payloads {

@@ -16,8 +16,10 @@ use crate::fault;
 use crate::process::{boot_id, pid_namespace};
 use crate::store::era::Era;
 
-/// The newest layout of rows, and the one this library writes when it is alone with a store.
-const NEWEST_FORMAT: u32 = 1;
+/// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
+const NEWEST_FORMAT: u32 = 2;
+/// The oldest that it reads.
+const OLDEST_FORMAT: u32 = 2;
 
 /// The name of the stamp: a directory with one is a store.
 pub(super) const FILE: &str = "stamp";
@@ -92,6 +94,10 @@ impl Stamp {
         let stamp: Self = serde_json::from_slice(text).map_err(damaged)?;
         if stamp.format > NEWEST_FORMAT {
             return Err(newer(path, format!("format {}", stamp.format)));
+        }
+        if stamp.format < OLDEST_FORMAT {
+            let reason = format!("it was written by an older mcp-state (format {}); reset the store", stamp.format);
+            return Err(StoreError::corrupt(path, reason));
         }
         if stamp.generation >= GENERATIONS {
             let reason = format!("its stamp names generation {}, which nobody made; reset the store", stamp.generation);

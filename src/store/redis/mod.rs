@@ -340,7 +340,7 @@ impl RedisStore {
                 .collect();
             for value in process.connections.read(|link| link.ask_all(&commands))? {
                 records.push(match value {
-                    Value::BulkString(bytes) => Some(decode(&bytes)?),
+                    Value::BulkString(bytes) => Some(*decode(&bytes)?),
                     _ => None,
                 });
             }
@@ -404,7 +404,7 @@ impl Work<'_> {
                 continue;
             }
             let before = self.seen.version;
-            if self.carry_out(now, mistimed, after.as_ref(), &effects, &asked)? {
+            if self.carry_out(now, mistimed, after.as_deref(), &effects, &asked)? {
                 if !asked.payloads.is_empty() {
                     // The same on the same session at the same time: only the outcome is new.
                     let (result, _) = self.decide(now, census, view, operation);
@@ -412,7 +412,7 @@ impl Work<'_> {
                     debug_assert_eq!(again, effects, "effects never depend on the text of a message");
                 }
                 let record = after.filter(|_| effects.record != RecordChange::Remove);
-                self.store.follow_up(&self.process, self.session, record.as_ref(), &effects);
+                self.store.follow_up(&self.process, self.session, record.as_deref(), &effects);
                 return Ok(());
             }
             // The answer says what the session is now. Whoever paused before the next try would find it changed once more, and
@@ -430,10 +430,10 @@ impl Work<'_> {
         census: &Census,
         view: StoreView,
         operation: Operation<'_>,
-    ) -> (Step<(Option<Record>, Effects)>, Asked) {
+    ) -> (Step<(Option<Box<Record>>, Effects)>, Asked) {
         let values = Speculation::on(&self.payloads, &self.attributes);
         let context = Context { now, settings: &self.store.settings, census };
-        let record = self.seen.record.as_deref().cloned();
+        let record = self.seen.record.as_deref().cloned().map(Box::new);
         let mut transition = Transition::new(record, &values, context);
         let result = operation(&mut transition, view);
         let result = result.map(|()| transition.finish());
@@ -528,7 +528,7 @@ impl Work<'_> {
             let record = answer.record.as_deref().map(decode).transpose()?;
             self.payloads.clear();
             self.attributes = Arc::default();
-            self.seen = Seen { version: answer.version(), record: record.map(Arc::new), attributes: Arc::default() };
+            self.seen = Seen { version: answer.version(), record: record.map(Arc::from), attributes: Arc::default() };
         }
         self.confirmed = Some(answer.now);
         self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));

@@ -25,8 +25,12 @@ pub struct Outgoing {
 impl Transition<'_> {
     /// Queues a message for an owner. Its sequence number.
     pub fn enqueue_outgoing(&mut self, token: &OwnerToken, message: &str, context: &str) -> Step<u64> {
+        self.enqueue(token, with_room(message, context), context)
+    }
+
+    pub(super) fn enqueue(&mut self, token: &OwnerToken, message: String, context: &str) -> Step<u64> {
         let index = self.owner(token)?;
-        self.check_message("message", message)?;
+        self.check_message("message", &message)?;
         self.within(Limit::MessageBytes, context.len() as u64)?;
         let body = pack(message, context);
         let bytes = body.len() as u64;
@@ -52,7 +56,7 @@ impl Transition<'_> {
     pub fn enqueue_broadcast(&mut self, message: &str, context: &str) -> Step<u64> {
         self.check_message("message", message)?;
         self.within(Limit::MessageBytes, context.len() as u64)?;
-        let body = pack(message, context);
+        let body = pack(with_room(message, context), context);
         self.within(Limit::Broadcasts, self.record().broadcasts.len() as u64 + 1)?;
         self.within_session(body.len() as u64)?;
         let record = self.record_mut();
@@ -164,23 +168,32 @@ impl Transition<'_> {
     }
 }
 
-/// A message as a payload: the length of the context, the context, the message.
-fn pack(message: &str, context: &str) -> Vec<u8> {
-    let mut body = Vec::with_capacity(4 + context.len() + message.len());
-    body.extend((context.len() as u32).to_le_bytes());
-    body.extend(context.as_bytes());
-    body.extend(message.as_bytes());
+/// What [`pack`] adds to a message.
+pub(super) fn packing(context: &str) -> usize {
+    context.len() + size_of::<u32>()
+}
+
+fn with_room(message: &str, context: &str) -> String {
+    let mut text = String::with_capacity(message.len() + packing(context));
+    text.push_str(message);
+    text
+}
+
+/// A message as a payload: the message, the context, the length of the context. The message stays in the memory it is in.
+fn pack(message: String, context: &str) -> Vec<u8> {
+    let mut body = message.into_bytes();
+    body.extend_from_slice(context.as_bytes());
+    body.extend_from_slice(&(context.len() as u32).to_le_bytes());
     body
 }
 
+/// The message and the context.
 pub(super) fn unpack(mut body: Vec<u8>) -> Result<(String, String), StoreError> {
     let damaged = || StoreError::corrupt("of this session", "a queued message cannot be read");
-    let (length, _) = body.split_first_chunk::<4>().ok_or_else(damaged)?;
-    let end = 4 + u32::from_le_bytes(*length) as usize;
-    if body.len() < end {
-        return Err(damaged());
-    }
-    let message = String::from_utf8(body.split_off(end)).map_err(|_| damaged())?;
-    let context = String::from_utf8(body.split_off(4)).map_err(|_| damaged())?;
+    let (texts, length) = body.split_last_chunk().ok_or_else(damaged)?;
+    let end = texts.len().checked_sub(u32::from_le_bytes(*length) as usize).ok_or_else(damaged)?;
+    let context = std::str::from_utf8(&texts[end..]).map_err(|_| damaged())?.to_owned();
+    body.truncate(end);
+    let message = String::from_utf8(body).map_err(|_| damaged())?;
     Ok((message, context))
 }

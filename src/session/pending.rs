@@ -4,7 +4,10 @@
 //! is counted and forgotten (G4). The store decides timeouts: an answer that comes at the deadline or after it is late, an
 //! answer that came before it is an answer, whenever it is claimed.
 
+use std::fmt::Write;
+
 use super::json;
+use super::outgoing::packing;
 use super::record::{Pending, PendingState, Record};
 use super::transition::{Count, Payload, Step, Transition};
 use crate::clock::Millis;
@@ -179,7 +182,7 @@ impl Transition<'_> {
     ) -> Step<i64> {
         let id = self.next_request_id()?;
         self.register_pending(token, id, timeout, request.method)?;
-        self.enqueue_outgoing(token, &request.with_id(id), context)?;
+        self.enqueue(token, request.with_id(id, packing(context)), context)?;
         Ok(id)
     }
 
@@ -470,9 +473,14 @@ impl<'a> RequestMessage<'a> {
         Ok(Self { rest, empty: rest.trim_start().starts_with('}'), method })
     }
 
-    fn with_id(&self, id: i64) -> String {
+    /// The request under an id, with room behind it.
+    fn with_id(&self, id: i64, room: usize) -> String {
+        const MEMBER: usize = r#"{"id":-9223372036854775808,"#.len();
         let comma = if self.empty { "" } else { "," };
-        format!("{{\"id\":{id}{comma}{}", self.rest)
+        let mut text = String::with_capacity(MEMBER + self.rest.len() + room);
+        write!(text, "{{\"id\":{id}{comma}").expect("a string can be written to");
+        text.push_str(self.rest);
+        text
     }
 }
 

@@ -48,6 +48,9 @@ pub enum Refusal {
     Unsure(Vec<Process>),
 }
 
+/// A record as an operation leaves it, and what must follow.
+pub type Decided = (Option<Box<Record>>, Effects);
+
 /// What an operation comes to.
 pub type Step<T> = Result<T, Refusal>;
 
@@ -169,7 +172,7 @@ impl<'a> Transition<'a> {
     }
 
     /// The record as the operation leaves it, and what must follow.
-    pub fn finish(mut self) -> (Option<Box<Record>>, Effects) {
+    pub fn finish(mut self) -> Decided {
         if self.effects.record == RecordChange::Write {
             self.follow_in_index();
         }

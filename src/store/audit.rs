@@ -73,19 +73,19 @@ fn check_session(
     found: &mut Vec<String>,
 ) -> Result<(), StoreError> {
     let values = SessionRows { rows, session };
-    let mut expected: BTreeSet<Vec<u8>> = BTreeSet::from([record_key(session)]);
+    let mut expected: BTreeSet<Vec<u8>> = BTreeSet::from([record_key(session).to_vec()]);
     let mut message_bytes = 0;
     for payload in record.payloads() {
         match values.get(&payload)? {
             Some(value) => message_bytes += value.len() as u64,
             None => found.push(format!("session {}: {payload:?} is missing", record.id())),
         }
-        expected.insert(payload_key(session, &payload));
+        expected.insert(payload_key(session, &payload).to_vec());
     }
     let mut attribute_bytes = 0;
     for (key, value) in values.attributes(None)? {
         attribute_bytes += (key.as_str().len() + value.len()) as u64;
-        expected.insert(payload_key(session, &Payload::Attribute(key)));
+        expected.insert(payload_key(session, &Payload::Attribute(key)).to_vec());
     }
     if (message_bytes, attribute_bytes) != (record.message_bytes, record.attribute_bytes) {
         found.push(format!(

@@ -21,6 +21,7 @@
 //! session stands together: an operation touches few pages.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use crate::clock::Millis;
 use crate::error::StoreError;
@@ -92,17 +93,47 @@ const INDEX: u8 = b'X';
 pub(super) const POPULATION: [u8; 1] = [b'N'];
 const PRINCIPALS: u8 = b'P';
 
+/// A row's key: a few bytes on the stack, since every operation makes several.
+#[derive(Clone)]
+pub(super) struct Key {
+    bytes: [u8; Key::LONGEST],
+    length: usize,
+}
+
+impl Key {
+    /// That of the last chunk of an attribute: table, session, kind, 255 bytes, chunk.
+    const LONGEST: usize = 1 + 16 + 1 + 255 + 3;
+
+    fn new(table: u8) -> Self {
+        let mut key = Self { bytes: [0; Self::LONGEST], length: 0 };
+        key.push(&[table]);
+        key
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        self.bytes[self.length..][..part.len()].copy_from_slice(part);
+        self.length += part.len();
+    }
+}
+
+impl Deref for Key {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
 /// The key all rows of a session begin with.
-pub(super) fn session_prefix(session: Digest) -> Vec<u8> {
-    let mut key = Vec::with_capacity(64);
-    key.push(SESSIONS);
-    key.extend(session.0);
+pub(super) fn session_prefix(session: Digest) -> Key {
+    let mut key = Key::new(SESSIONS);
+    key.push(&session.0);
     key
 }
 
-pub(super) fn record_key(session: Digest) -> Vec<u8> {
+pub(super) fn record_key(session: Digest) -> Key {
     let mut key = session_prefix(session);
-    key.push(0);
+    key.push(&[0]);
     key
 }
 
@@ -130,31 +161,31 @@ pub(super) fn digests(
     Ok(found)
 }
 
-fn attribute_prefix(session: Digest) -> Vec<u8> {
+fn attribute_prefix(session: Digest) -> Key {
     let mut key = session_prefix(session);
-    key.push(1);
+    key.push(&[1]);
     key
 }
 
-pub(super) fn payload_key(session: Digest, payload: &Payload) -> Vec<u8> {
+pub(super) fn payload_key(session: Digest, payload: &Payload) -> Key {
     let mut key = session_prefix(session);
     match payload {
         Payload::Attribute(attribute) => {
-            key.push(1);
-            key.extend(attribute.as_str().as_bytes());
+            key.push(&[1]);
+            key.push(attribute.as_str().as_bytes());
         }
         Payload::Outgoing { owner, sequence } => {
-            key.push(2);
-            key.extend(owner.to_be_bytes());
-            key.extend(sequence.to_be_bytes());
+            key.push(&[2]);
+            key.push(&owner.to_be_bytes());
+            key.push(&sequence.to_be_bytes());
         }
         Payload::Broadcast(number) => {
-            key.push(3);
-            key.extend(number.to_be_bytes());
+            key.push(&[3]);
+            key.push(&number.to_be_bytes());
         }
         Payload::Response(id) => {
-            key.push(4);
-            key.extend(id.to_be_bytes());
+            key.push(&[4]);
+            key.push(&id.to_be_bytes());
         }
     }
     key
@@ -165,11 +196,11 @@ pub(super) fn index_prefix(settled: bool) -> [u8; 2] {
     [INDEX, u8::from(settled)]
 }
 
-pub(super) fn index_key(place: IndexKey, session: Digest) -> Vec<u8> {
-    let mut key = Vec::with_capacity(26);
-    key.extend(index_prefix(place.settled));
-    key.extend(place.at.to_be_bytes());
-    key.extend(session.0);
+pub(super) fn index_key(place: IndexKey, session: Digest) -> Key {
+    let mut key = Key::new(INDEX);
+    key.push(&[u8::from(place.settled)]);
+    key.push(&place.at.to_be_bytes());
+    key.push(&session.0);
     key
 }
 
@@ -180,10 +211,9 @@ pub(super) fn read_index_key(key: &[u8]) -> Option<(IndexKey, Digest)> {
     Some((place, Digest(session.try_into().ok()?)))
 }
 
-pub(super) fn principal_key(principal: Digest) -> Vec<u8> {
-    let mut key = Vec::with_capacity(17);
-    key.push(PRINCIPALS);
-    key.extend(principal.0);
+pub(super) fn principal_key(principal: Digest) -> Key {
+    let mut key = Key::new(PRINCIPALS);
+    key.push(&principal.0);
     key
 }
 
@@ -303,8 +333,8 @@ impl Values for SessionRows<'_> {
         let table = attribute_prefix(self.session);
         let mut prefix = table.clone();
         if let Some(parent) = parent {
-            prefix.extend(parent.as_str().as_bytes());
-            prefix.push(b'.');
+            prefix.push(parent.as_str().as_bytes());
+            prefix.push(b".");
         }
         let mut keys = Vec::new();
         self.rows.scan(&prefix, &mut |key, _| {

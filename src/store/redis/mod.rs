@@ -51,7 +51,7 @@ use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::ids::{Digest, random_bytes};
 use crate::session::{
-    Census, Context, Effects, IndexKey, Population, Record, RecordChange, Step, StoreView, Transition, steady,
+    Census, Context, Decided, Effects, IndexKey, Population, Record, RecordChange, Step, StoreView, Transition, steady,
 };
 use crate::settings::Settings;
 use cache::{Cache, Seen};
@@ -430,7 +430,7 @@ impl Work<'_> {
         census: &Census,
         view: StoreView,
         operation: Operation<'_>,
-    ) -> (Step<(Option<Box<Record>>, Effects)>, Asked) {
+    ) -> (Step<Decided>, Asked) {
         let values = Speculation::on(&self.payloads, &self.attributes);
         let context = Context { now, settings: &self.store.settings, census };
         let record = self.seen.record.as_deref().cloned().map(Box::new);

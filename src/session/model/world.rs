@@ -264,7 +264,7 @@ impl World {
         let mut find = |guarantee, key: Payload, text: String| {
             let found = stored.remove(&key);
             let length = found.as_ref().map_or(0, Vec::len) as u64;
-            let is_right = found.as_deref().is_some_and(|body| body.ends_with(text.as_bytes()));
+            let is_right = found.as_deref().is_some_and(|body| body.starts_with(text.as_bytes()));
             bytes += length;
             keep(guarantee, is_right, || format!("{key:?} should be {text} and is {found:?}"))?;
             Ok(length)

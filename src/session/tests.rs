@@ -151,3 +151,44 @@ fn where_processes_cannot_be_seen_the_lease_is_the_only_sign_of_life() {
         assert_eq!(count, released, "at {now}");
     }
 }
+
+#[test]
+fn between_two_marks_of_a_record_an_operation_comes_to_the_same() {
+    let (token, process) = (OwnerToken([9; 16]), Process::default());
+    let census = [(process, Liveness::Unknown)];
+    let (record, _) = run(Some(created()), 5, &census, |transition| {
+        transition.attach(token, OwnerKind::Stream, 40, process)?;
+        transition.register_pending(&token, 1, 50, "").map(|_| ())
+    })
+    .unwrap();
+    let handle = Handle { id: SessionId::new("s").unwrap(), incarnation: 7, principal: None };
+    // What is decided, but for the times.
+    let decide = |now: u64| {
+        let mut claim = None;
+        let done = run(record.clone(), now, &census, |transition| {
+            transition.enter(&handle)?;
+            claim = Some(match transition.claim(&token, 1)? {
+                Claim::Waiting(_) => Claim::Waiting(0),
+                claim => claim,
+            });
+            Ok(())
+        });
+        let after = done.as_ref().ok().and_then(|(after, _)| after.clone());
+        let written = done.map(|(_, effects)| effects.record).map_err(|refusal| format!("{refusal:?}"));
+        let mut released = 0;
+        let _ = run(record.clone(), now, &census, |transition| {
+            released = transition.release_dead_owners()?;
+            Ok(())
+        });
+        ((claim, written, released), after)
+    };
+    let mut changes = 0;
+    for now in 5..1_100 {
+        let ((here, after), (next, _)) = (decide(now), decide(now + 1));
+        let steady = steady(record.as_ref(), after.as_ref(), now);
+        assert!(steady.contains(&now), "{now}");
+        assert!(here == next || !steady.contains(&(now + 1)), "at {now}: {here:?}, then {next:?}");
+        changes += u32::from(here != next);
+    }
+    assert!(changes >= 4, "a lease that nears its end, its end, a deadline, an expiry");
+}

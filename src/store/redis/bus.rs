@@ -42,7 +42,8 @@ pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, me
     }
     let mut command = redis::cmd("SADD");
     command.arg(topics_key(store)).arg(&topic.0);
-    process.connections.read(|link| link.ask(&command))?;
+    let keep = super::pexpire(&topics_key(store), super::SHARED_LIFE_MS);
+    process.connections.read(|link| link.ask_all(&[command.clone(), keep.clone()]))?;
     append(true)
 }
 
@@ -134,10 +135,10 @@ pub(super) fn living_topics(store: &RedisStore, process: &OfProcess) -> Result<u
             gone.extend([unlink, forget]);
         }
     }
-    if !gone.is_empty() {
-        process.connections.read(|link| link.ask_all(&gone))?;
-    }
-    Ok((topics.len() - gone.len() / 2) as u64)
+    let living = topics.len() - gone.len() / 2;
+    gone.push(super::pexpire(&topics_key(store), super::SHARED_LIFE_MS));
+    process.connections.read(|link| link.ask_all(&gone))?;
+    Ok(living as u64)
 }
 
 /// Uses a key. Whether it was the first time within `ttl`.

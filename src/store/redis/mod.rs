@@ -62,6 +62,8 @@ use speculation::{Attributes, Changes, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
 const GRACE_MS: Millis = 600_000;
+/// How long the server keeps, at least, what no single session is the end of: the index, the topics, what is counted.
+const SHARED_LIFE_MS: Millis = 30 * 24 * 3_600_000;
 /// How long the versions of a destroyed session are kept, for operations that are sent again.
 const REMEMBERED_MS: Millis = 60_000;
 /// How long an operation is decided anew because somebody else was faster.
@@ -242,13 +244,13 @@ impl RedisStore {
                 commands.push(zrem(&self.index_key(before.settled), session));
             }
             if let Some(after) = after {
-                commands.push(zadd(&self.index_key(after.settled), after.at, session));
-            }
-            if let Some((principal, after)) = record.and_then(|record| record.principal).zip(after) {
-                let key = self.principal_key(principal);
-                commands.push(zadd(&key, after.at, session));
-                let now = self.time(process).unwrap_or_default();
-                commands.push(pexpire(&key, after.at.saturating_sub(now) + GRACE_MS));
+                let life = after.at.saturating_sub(self.time(process).unwrap_or_default()) + GRACE_MS;
+                let principal =
+                    record.and_then(|record| record.principal).map(|principal| self.principal_key(principal));
+                for key in [self.index_key(after.settled)].into_iter().chain(principal) {
+                    commands.push(zadd(&key, after.at, session));
+                    commands.push(pexpire(&key, life.max(SHARED_LIFE_MS)));
+                }
             }
         }
         match effects.population {
@@ -282,7 +284,10 @@ impl RedisStore {
             command.arg(&key).arg(name).arg(count);
             command
         });
-        let commands: Vec<Cmd> = increments.collect();
+        let mut commands: Vec<Cmd> = increments.collect();
+        if !commands.is_empty() {
+            commands.push(pexpire(&key, SHARED_LIFE_MS));
+        }
         if !commands.is_empty() && process.connections.once(|link| link.ask_all(&commands)).is_none() {
             for (_, counter, count) in taken {
                 process.counted.add(counter, count);

@@ -31,8 +31,8 @@ pub(super) static BOTH: LazyLock<Script> =
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 
-/// How many versions a session remembers.
-const VERSIONS: usize = 32;
+/// How many versions a session remembers, at most: as many as others may make while one connects anew.
+const VERSIONS: usize = 128;
 
 /// One version of a session: random, so that none comes twice, not even when a server has lost the last ones.
 pub(super) type Version = [u8; 8];

@@ -75,13 +75,11 @@ local values = read(key, wanted)
 local row_values, row_listings = read(rows, wanted_rows), listings()
 
 if string.sub(versions, 1, 8) ~= expected or now < tonumber(from) or now >= tonumber(to) then
-    for i = 1, #new > 0 and #versions or 0, 8 do
-        if string.sub(versions, i, i + 7) == new then
-            if redis.call('EXISTS', taken) == 1 then
-                values = redis.call('LRANGE', taken, 0, -1)
-            end
-            return { 2, now, '', false, values, row_values, row_listings }
+    if new ~= '' and string.find(versions, new, 1, true) then
+        if redis.call('EXISTS', taken) == 1 then
+            values = redis.call('LRANGE', taken, 0, -1)
         end
+        return { 2, now, '', false, values, row_values, row_listings }
     end
     return { 0, now, versions, redis.call('HGET', key, 'r'), values, row_values, row_listings }
 end
@@ -95,7 +93,7 @@ if new ~= '' then
     if has('p') then
         redis.call('UNLINK', key, rows)
     end
-    redis.call('HSET', key, 'v', new .. string.sub(versions, 1, 31 * 8))
+    redis.call('HSET', key, 'v', new .. string.sub(versions, 1, 127 * 8))
     if record ~= '' then
         redis.call('HSET', key, 'r', record)
     end

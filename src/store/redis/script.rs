@@ -62,6 +62,8 @@ pub(super) struct Request<'r> {
     pub(super) purges: bool,
     /// Whether it only frees, so that it must work on a full server too.
     pub(super) frees: bool,
+    /// Whether there are attributes, whose key lives as long.
+    pub(super) has_attributes: bool,
     /// Milliseconds to keep the keys.
     pub(super) life: Millis,
     /// Milliseconds to keep what it takes away.
@@ -86,6 +88,9 @@ impl Request<'_> {
         if self.frees {
             flags.push('f');
         }
+        if self.has_attributes {
+            flags.push('a');
+        }
         command.arg(version(&self.expected)).arg(version(&self.new));
         command.arg(self.steady.start).arg(self.steady.end);
         command.arg(self.clock.map_or(String::new(), |now| now.to_string()));
@@ -101,21 +106,23 @@ impl Request<'_> {
                 (payload, None) => deletes.push(field(payload)),
             }
         }
-        list(command, self.asked.payloads.iter().map(field));
-        list(command, self.asked.rows.iter().map(|row| row.as_str().as_bytes()));
-        list(command, self.asked.prefixes.iter().map(String::as_bytes));
-        list(command, puts.into_iter());
-        list(command, deletes.into_iter());
-        list(command, row_puts.into_iter());
-        list(command, row_deletes.into_iter());
-        list(command, self.channels.iter().map(String::as_bytes));
-    }
-}
-
-fn list<T: AsRef<[u8]>>(command: &mut Cmd, items: impl ExactSizeIterator<Item = T>) {
-    command.arg(items.len());
-    for item in items {
-        command.arg(item.as_ref());
+        let text = |text: &str| text.as_bytes().to_vec();
+        let lists = [
+            self.asked.payloads.iter().map(field).collect(),
+            self.asked.rows.iter().map(|row| text(row.as_str())).collect(),
+            self.asked.prefixes.iter().map(|prefix| text(prefix)).collect(),
+            puts,
+            deletes,
+            row_puts,
+            row_deletes,
+            self.channels.iter().map(|channel| text(channel)).collect(),
+        ];
+        for list in &lists {
+            command.arg(list.len());
+        }
+        for item in lists.iter().flatten() {
+            command.arg(item);
+        }
     }
 }
 

@@ -122,7 +122,8 @@ fn a_principal_takes_no_more_sessions_than_its_own() {
 fn a_session_has_no_more_slots_than_it_may() {
     on_each("", |store| {
         let (session, owner) = store.fixture.session_and_stream();
-        let floods: [(&str, Limit, Box<dyn Fn(i64) -> Result<(), Error> + '_>); 5] = [
+        type Named<'f> = (&'static str, Limit, Box<dyn Fn(i64) -> Result<(), Error> + 'f>);
+        let floods: [Named<'_>; 5] = [
             ("pending", Limit::Pending, Box::new(|n| session.register_pending(&owner, n + 1, 60_000, "x").map(drop))),
             (
                 "in flight",

@@ -22,6 +22,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("clients_that_are_thrown_out_again_and_again_lose_nothing", thrown_out),
     ("a_server_that_is_not_there_is_unavailable", not_there),
     ("a_read_only_replica_is_unavailable_until_it_is_promoted", read_only_replica),
+    ("what_the_guide_says_to_configure_is_accepted_and_enough", as_the_guide_says),
     ("after_a_failover_that_lost_writes_sessions_are_sound", failover_with_loss),
 ];
 
@@ -282,6 +283,46 @@ fn failover_with_loss() -> Result {
     roles::round(&session, &owner)?;
     works(&named(&engine, "gone"))?;
     assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+/// The settings and the user of docs/guides/several-machines.md: the store works, and reaches no other site's keys.
+fn as_the_guide_says() -> Result {
+    let guide = include_str!("../../docs/guides/several-machines.md");
+    let block = |name: &str| -> Result<String> {
+        let (_, rest) = guide.split_once(&format!("```\n# {name}\n")).ok_or(format!("no {name} in the guide"))?;
+        Ok(rest.split_once("```").ok_or("the block does not end")?.0.to_owned())
+    };
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("redis.conf");
+    std::fs::write(&file, block("redis.conf")?)?;
+    let server = RedisServer::with(&[file.to_str().ok_or("not UTF-8")?]);
+    assert!(server.command(&["CONFIG", "GET", "maxmemory-policy"]).ends_with("noeviction"));
+    let user = block("users.acl")?;
+    let words: Vec<_> = user.split_whitespace().skip(1).collect();
+    assert_eq!(server.command(&[&["ACL", "SETUSER"], words.as_slice()].concat()), "OK");
+    let login = |options: &str| server.dsn(options).replace("://", "://mcp:SECRET@");
+    let dsn = login("prefix=shop:");
+    let engine = Engine::open(&dsn)?;
+    let session = named(&engine, "s");
+    works(&session)?;
+    let mut asker = Worker::start(&["ask", &dsn, "s", "60000"]);
+    let id: i64 = asker.line("id").parse()?;
+    session.deliver_response(id, "\"yes\"")?;
+    assert_eq!(asker.line("answer"), "\"yes\"");
+    assert_eq!(engine.publish("topic", "1")?, 1);
+    assert!(!engine.wait_since("topic", 1, Duration::from_millis(1))?);
+    assert!(engine.consume_once("key", 1000)?);
+    session.attributes().patch([("a.b", Some("1")), ("c", None)])?;
+    assert!(session.attributes().all()?.contains(r#""a":{"b":1}"#));
+    engine.collect(10)?;
+    assert_eq!(engine.stats()?.sessions, 1);
+    assert_eq!(engine.sessions(None, 9)?.len(), 1);
+    assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    assert!(session.destroy()?);
+    Engine::reset(&dsn)?;
+    let other = Engine::open(&login("prefix=blog:"))?.open_session("s", None).map(|_| ()).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::StoreUnavailable, "{other}");
     Ok(())
 }
 

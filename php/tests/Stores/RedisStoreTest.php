@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Stores;
 
+use McpState\Exception\StoreFull;
 use McpState\Tests\Contract;
 use McpState\Tests\Support\RedisServer;
 use McpState\Tests\Support\StoreTestCase;
@@ -16,5 +17,26 @@ final class RedisStoreTest extends StoreTestCase
     protected static function place(string $name): string
     {
         return 'redis+unix://' . RedisServer::sharedSocket() . "?prefix=$name";
+    }
+
+    /** The limit of a whole store is the server's. */
+    public function testG10AFullStoreCanBeEmptiedAndUsedAgain(): void
+    {
+        $owner = $this->createOwner();
+        $owner->enqueueOutgoing('1');
+        RedisServer::ask('CONFIG SET maxmemory 1');
+
+        try {
+            self::assertThrows(StoreFull::class, static fn () => $owner->enqueueOutgoing('2'));
+            self::assertThrows(StoreFull::class, fn () => $this->createSession());
+            self::assertBodies(['1'], $owner->takeOutgoing());
+            self::assertTrue($owner->session->destroy());
+        } finally {
+            RedisServer::ask('CONFIG SET maxmemory 0');
+        }
+
+        $again = $this->createOwner();
+        $again->enqueueOutgoing('3');
+        self::assertBodies(['3'], $again->takeOutgoing());
     }
 }

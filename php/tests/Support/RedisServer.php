@@ -59,6 +59,15 @@ final class RedisServer
         return self::$shared->socket();
     }
 
+    /** What the shared server answers to a command. */
+    public static function ask(string $command): string
+    {
+        $connection = \stream_socket_client('unix://' . self::sharedSocket());
+        \fwrite($connection, "$command\r\n");
+
+        return (string) \fgets($connection);
+    }
+
     private function socket(): string
     {
         return "$this->directory/redis.sock";

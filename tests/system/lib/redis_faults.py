@@ -62,14 +62,21 @@ class RedisFaults:
     async def test_a_server_out_of_memory_is_503(self) -> None:
         async with self.story() as (redis, client):
             redis.ask("CONFIG", "SET", "maxmemory", "1mb")
-            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-            other = McpClient(client.url, timeout=30)
-            self.assert_unavailable(await other.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}))
+            self.assert_unavailable(await self.refused(self.options.url))
             # What frees space works.
             self.assertIn(await client.delete(), (200, 204))
             redis.ask("CONFIG", "SET", "maxmemory", "0")
-            await client.initialize()
-            await self.assert_right(client)
+            async with McpClient(self.options.url, timeout=30) as again:
+                await self.assert_right(again)
+
+    async def refused(self, url: str) -> Reply:
+        """What a client is told that would open a session."""
+        client = McpClient(url, timeout=30)
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        try:
+            return await client.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        finally:
+            client.http.close()
 
     async def test_connections_that_are_thrown_out_between_calls_are_not_noticed(self) -> None:
         async with self.story() as (redis, client):

@@ -330,7 +330,7 @@ fn snoop(store: &std::path::Path) {
         say_of("stat", path, path != store && fs::symlink_metadata(path).is_ok());
         say_of("read", path, fs::read(path).is_ok());
         say_of("list", path, fs::read_dir(path).is_ok());
-        say_of("write", path, OpenOptions::new().write(true).create(true).open(path).is_ok());
+        say_of("write", path, OpenOptions::new().write(true).create(true).truncate(false).open(path).is_ok());
         say_of("remove", path, fs::remove_file(path).is_ok() || fs::remove_dir(path).is_ok());
         say_of("rename", path, fs::rename(path, store.with_extension("moved")).is_ok());
         say_of("replace", path, fs::rename(&mine, path).is_ok());

@@ -32,7 +32,7 @@ OPTIONS = "max_sessions=1000000&max_store_bytes=4G&max_attribute_bytes=8M"
 
 @dataclass(frozen=True)
 class Peer:
-    """What keeps the sessions. `place` says what it needs: a `dsn`, a `directory`, or a `redis`."""
+    """What keeps the sessions. `place` says what it needs: a `dsn`, a `directory`, a `redis`, or a `redis-dsn`."""
 
     name: str
     place: str = "directory"
@@ -42,7 +42,7 @@ class Peer:
 
     def missing(self) -> str | None:
         """Why it cannot be measured on this machine; None when it can."""
-        if self.place == "redis" and not shutil.which(REDIS):
+        if self.place.startswith("redis") and not shutil.which(REDIS):
             return "redis-server is not installed"
         if self.native:
             return None if NATIVE.exists() else f"{NATIVE.name} is not built"
@@ -71,6 +71,7 @@ PEERS = {
         Peer("ours-extension", "dsn", modules=("mcp_state",), ini=EXTENSION),
         Peer("ours-ffi", "dsn", modules=("FFI",), ini=("ffi.enable=1",)),
         Peer("ours-engine", "dsn", native=True),
+        Peer("ours-redis", "redis-dsn", modules=("mcp_state",), ini=EXTENSION),
         Peer("file-blob"),
         Peer("file-blob-flock"),
         Peer("apcu-blob", modules=("apcu",)),
@@ -128,6 +129,9 @@ def place(peer: Peer, dsn: str | None) -> Iterator[str]:
         if peer.place == "redis":
             with redis(path) as socket:
                 yield str(socket)
+        elif peer.place == "redis-dsn":
+            with redis(path) as socket:
+                yield f"redis+unix://{socket}?max_sessions=1000000&max_attribute_bytes=8M"
         elif peer.place == "dsn":
             yield (dsn or f"file://{{directory}}/store?durability=none&{OPTIONS}").replace("{directory}", str(path))
         else:
@@ -184,10 +188,11 @@ def workers(wanted: list[tuple[Peer, str, tuple[object, ...]]], dsn: str | None)
 
 def allocated(peer: Peer, worker: Worker) -> int | None:
     """Bytes that the peer's sessions take: of the file system, or of Redis; None for APCu, which says it to PHP alone."""
-    if peer.place == "redis":
+    if peer.place.startswith("redis"):
+        path = worker.place.removeprefix("redis+unix://").split("?")[0]
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(DEADLINE)
-            connection.connect(worker.place)
+            connection.connect(path)
             connection.sendall(b"INFO memory\r\n")
             found = re.search(rb"used_memory:(\d+)", connection.recv(65536))
         return int(found[1]) if found else None

@@ -26,6 +26,12 @@ def line(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" stroke="{GRID}"/>'
 
 
+def mark(exponent: int) -> str:
+    """A power of ten of nanoseconds."""
+    unit = min(max(exponent, 0) // 3, 3)
+    return f"{10 ** (exponent - 3 * unit):g} {('ns', 'µs', 'ms', 's')[unit]}"
+
+
 def decades(low: float, high: float) -> range:
     return range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
 
@@ -44,7 +50,7 @@ def bars(title: str, rows: list[Row]) -> str:
     parts = [word(10, 20, title, size=14)]
     for exponent in exponents:
         parts += [line(x(10**exponent), 30, x(10**exponent), height - 25)]
-        parts += [word(x(10**exponent), height - 10, duration(10.0**exponent).replace(".00", ""), "middle", 11)]
+        parts += [word(x(10**exponent), height - 10, mark(exponent), "middle", 11)]
     for number, row in enumerate(rows):
         y = 36 + ROW * number
         colour = OURS if row.peer.startswith("ours") else PEER
@@ -70,7 +76,7 @@ def lines(title: str, cases: list[str], rows: list[Row]) -> str:
     parts = [word(10, 20, title, size=14)]
     for exponent in exponents:
         parts += [line(70, y(10**exponent), right, y(10**exponent))]
-        parts += [word(64, y(10**exponent) + 4, duration(10.0**exponent).replace(".00", ""), "end", 11)]
+        parts += [word(64, y(10**exponent) + 4, mark(exponent), "end", 11)]
     parts += [word(x(case), bottom + 20, case, "middle", 11) for case in cases]
     labels: list[float] = []
     ends = {row.peer: y(row.p50_ns) for row in rows if row.case == cases[-1]}

@@ -21,12 +21,12 @@ from harness.peers import PEERS, allocated, workers
 from harness.results import Repeat, Row, rows
 
 STEPS = ("send", "take", "deliver", "claim", "get", "patch")
-OURS = ["ours-extension", "ours-ffi", "ours-engine"]
+OURS = ["ours-extension", "ours-ffi", "ours-engine", "ours-redis"]
 FLOORS = ["bare-lmdb", "bare-copy"]
 BLOBS = ["file-blob", "file-blob-flock", "apcu-blob", "apcu-blob-flock", "redis-blob", "redis-blob-flock", "sysv-shm"]
 TABLES = ["sqlite", "redis-lua"]
 EVERYBODY = [*OURS, *BLOBS, *TABLES, *FLOORS]
-GROWING = ["ours-extension", "ours-engine", "file-blob", *TABLES, "bare-lmdb"]
+GROWING = ["ours-extension", "ours-engine", "ours-redis", "file-blob", *TABLES, "bare-lmdb"]
 
 
 @dataclass(frozen=True)
@@ -64,34 +64,33 @@ GROWTH: list[Series] = [
 
 
 def measure(
-    series: list[Series], repeats: int, milliseconds: int, present: Callable[[str], bool], dsn: str | None
+    cases: Series, repeats: int, milliseconds: int, present: Callable[[str], bool], dsn: str | None
 ) -> Iterator[list[Row]]:
-    """The rows of each series."""
+    """The rows of a series, all at once."""
+    wanted = [(case, name) for case in cases for name in case.peers if present(name)]
+    commands = [(PEERS[name], "round", case.arguments()) for case, name in wanted]
     order = random.Random(1)
-    for cases in series:
-        wanted = [(case, name) for case in cases for name in case.peers if present(name)]
-        commands = [(PEERS[name], "round", case.arguments()) for case, name in wanted]
-        with workers(commands, dsn) as started:
-            turns = list(zip(wanted, started, strict=True))
-            sizes = {(case.name, name): allocated(PEERS[name], worker) for (case, name), worker in turns}
-            for _, worker in turns:
-                worker.run(milliseconds // 2)  # It warms up.
-            repeated: dict[str, dict[str, dict[str, list[Repeat]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-            for _ in range(repeats):
-                for (case, name), worker in order.sample(turns, len(turns)):
-                    # Many processes share few processors: a slice must be longer than the scheduler's.
-                    reports = worker.run(milliseconds * (case.processes + 1) // 2)
-                    for step, repeat in by_step(reports).items():
-                        repeated[case.name][step][name].append(repeat)
-        made = []
-        for case in cases:
-            names = [name for name in case.peers if present(name)]
-            for step in ("round", *STEPS) if case.processes == 1 and case.group == "round" else ("round",):
-                in_order = {name: repeated[case.name][step][name] for name in names}
-                made += rows(case.group, case.name if step == "round" else f"{case.name}/{step}", in_order)
-        if len(cases) > 1:
-            add_growth(made, cases, repeated, sizes)
-        yield made
+    with workers(commands, dsn) as started:
+        turns = list(zip(wanted, started, strict=True))
+        sizes = {(case.name, name): allocated(PEERS[name], worker) for (case, name), worker in turns}
+        for _, worker in turns:
+            worker.run(milliseconds // 2)  # It warms up.
+        repeated: dict[str, dict[str, dict[str, list[Repeat]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        for _ in range(repeats):
+            for (case, name), worker in order.sample(turns, len(turns)):
+                # Many processes share few processors: a slice must be longer than the scheduler's.
+                reports = worker.run(milliseconds * (case.processes + 1) // 2)
+                for step, repeat in by_step(reports).items():
+                    repeated[case.name][step][name].append(repeat)
+    made = []
+    for case in cases:
+        names = [name for name in case.peers if present(name)]
+        for step in ("round", *STEPS) if case.processes == 1 and case.group == "round" else ("round",):
+            in_order = {name: repeated[case.name][step][name] for name in names}
+            made += rows(case.group, case.name if step == "round" else f"{case.name}/{step}", in_order)
+    if len(cases) > 1:
+        add_growth(made, cases, repeated, sizes)
+    yield made
 
 
 def add_growth(made: list[Row], cases: Series, repeated, sizes: dict[tuple[str, str], int | None]) -> None:

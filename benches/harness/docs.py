@@ -18,6 +18,7 @@ def write(results: dict, rows: list[Row], counts: dict[str, dict[str, int]]) -> 
     parts = {
         "machine": machine(results),
         "targets": must_hold(rows),
+        "losses": losses(rows),
         "instructions": instructions(counts),
         **{group: ratios([row for row in rows if row.group == group]) for group in ("round", "wake", "request", "growth")},
     }
@@ -44,6 +45,20 @@ def must_hold(rows: list[Row]) -> str:
     for line in targets.judge(rows):
         lines.append(f"| {line.what} | {line.wanted} | {line.measured} | {'holds' if line.holds else '**does not hold**'} |")
     return "\n".join(lines)
+
+
+FLOORS = ("bare-lmdb", "bare-copy", "eventfd", "futex")
+
+
+def losses(rows: list[Row]) -> str:
+    """Every case in which a peer that is no floor was faster than the extension."""
+    lines = []
+    for (group, case), of_case in groupby(rows, key=lambda row: (row.group, row.case)):
+        faster = [row for row in of_case if (row.ratio_to_ours or 1) < 0.97 and row.peer not in FLOORS and not row.peer.startswith("ours")]
+        if faster:
+            peers = ", ".join(f"{row.peer} {row.ratio_to_ours:.2f} ×" for row in sorted(faster, key=lambda row: row.ratio_to_ours))
+            lines.append(f"* {group} `{case}`: {peers}")
+    return "\n".join(lines) or "Nowhere in this run."
 
 
 def instructions(counts: dict[str, dict[str, int]]) -> str:

@@ -185,7 +185,7 @@ fn between_two_marks_of_a_record_an_operation_comes_to_the_same() {
     let mut changes = 0;
     for now in 5..1_100 {
         let ((here, after), (next, _)) = (decide(now), decide(now + 1));
-        let steady = steady(record.as_ref(), after.as_ref(), now);
+        let steady = steady(record.as_deref(), after.as_deref(), now);
         assert!(steady.contains(&now), "{now}");
         assert!(here == next || !steady.contains(&(now + 1)), "at {now}: {here:?}, then {next:?}");
         changes += u32::from(here != next);

@@ -16,6 +16,7 @@ import unittest
 import uuid
 from pathlib import Path
 
+from lib.redis import Redis
 from lib.servers import DEADLINE, EXTENSION, ROOT, SETUP, program, unprivileged, wait_until
 
 # Reads a line of PHP, runs it, answers with a line of JSON. `$store` is the store.
@@ -437,6 +438,28 @@ class CommandLine(unittest.TestCase):
         names = {page.name for page in pages.iterdir()}
         self.assertTrue({"mcp-state.1", "mcp-state-doctor.1", "mcp-state-watch.1"} <= names, names)
         self.assertIn("Exit status", (pages / "mcp-state.1").read_text())
+
+
+class DoctorOnRedis(unittest.TestCase):
+    """What of a Redis server's settings would cost sessions is said."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.command = build()
+
+    def findings(self, redis: Redis) -> dict[str, str]:
+        """Levels by what was looked at."""
+        command = [self.command, "--store", redis.dsn(), "doctor", "--json", "--php", program("PHP", "php")]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+        return {finding["what"]: finding["level"] for finding in json.loads(answer.stdout)}
+
+    def test_eviction_and_a_missing_limit_are_said_and_good_settings_are_good(self) -> None:
+        with Redis("--maxmemory-policy", "allkeys-lru") as redis:
+            found = self.findings(redis)
+            self.assertEqual(("wrong", "note", "note"), (found["eviction"], found["memory"], found["durability"]))
+        with Redis("--maxmemory", "100mb", "--appendonly", "yes") as redis:
+            found = self.findings(redis)
+            self.assertEqual(("ok", "ok", "ok"), (found["eviction"], found["memory"], found["durability"]))
 
 
 if __name__ == "__main__":

@@ -150,13 +150,8 @@ final class HttpServer
     {
         foreach ($post->requests as $request) {
             $result = $this->result($request, new Call($session, null, null));
-            if ($session->finish($request['id'])) {
-                continue;
-            }
-            try {
+            if (!$session->finish($request['id'])) {
                 $session->reply($result);
-            } catch (LimitExceeded $e) {
-                $session->reply(Json::error($request['id'], RpcError::INTERNAL_ERROR, $e->getMessage()));
             }
         }
         $messages = $session->take();

@@ -18,6 +18,9 @@ use McpState\Session;
  * The exchange is an *owner*. What it queues, asks and serves belongs to it: no other process can take its messages,
  * claim its answers or see its timeouts. It attaches when it first has something to own (an answer or a notification
  * from the client never does) and is released when it ends, also by a fatal error or a kill.
+ *
+ * What no other process has to see stays in this one: a plain reply is written by whoever made it and cannot be cancelled
+ * half-way, so it needs no owner and writes nothing to the store.
  */
 final class McpStateSession implements SessionState
 {
@@ -26,8 +29,11 @@ final class McpStateSession implements SessionState
     /** Where the last wait ended: the next one returns for what is newer. */
     private int $cursor = 0;
 
-    /** @var list<int|string> ids of the client's requests that this exchange serves */
+    /** @var list<int|string> ids of the client's requests that this exchange serves, as the store knows */
     private array $serving = [];
+
+    /** @var list<string> results for a plain reply */
+    private array $replies = [];
 
     public function __construct(private readonly Session $session, private readonly bool $streams)
     {
@@ -60,6 +66,9 @@ final class McpStateSession implements SessionState
 
     public function begin(int|string $id, bool $reject): bool
     {
+        if (!$this->streams && !$reject) {
+            return true;
+        }
         $policy = $reject ? DuplicatePolicy::Reject : DuplicatePolicy::Isolate;
         $begun = $this->owned(static fn (Owner $owner) => $owner->beginRequest($id, $policy));
         if ($begun) {
@@ -71,6 +80,9 @@ final class McpStateSession implements SessionState
 
     public function finish(int|string $id): bool
     {
+        if (!in_array($id, $this->serving, true)) {
+            return false;
+        }
         $this->serving = array_values(array_filter($this->serving, static fn ($other) => $other !== $id));
 
         return $this->owned(static fn (Owner $owner) => $owner->finishRequest($id)) === true;
@@ -83,7 +95,7 @@ final class McpStateSession implements SessionState
 
     public function reply(string $message): void
     {
-        $this->owned(static fn (Owner $owner) => $owner->enqueueOutgoing($message));
+        $this->replies[] = $message;
     }
 
     public function notify(string $message): void
@@ -98,12 +110,14 @@ final class McpStateSession implements SessionState
 
     public function take(): array
     {
-        return $this->owner === null
-            ? []
-            : array_map(
-                static fn ($message) => $message->body,
-                $this->owned(static fn (Owner $owner) => $owner->takeOutgoing()),
-            );
+        [$messages, $this->replies] = [$this->replies, []];
+        if ($this->owner !== null && $this->streams) {
+            foreach ($this->owned(static fn (Owner $owner) => $owner->takeOutgoing()) as $message) {
+                $messages[] = $message->body;
+            }
+        }
+
+        return $messages;
     }
 
     public function ask(array $message, int $timeoutMs): int

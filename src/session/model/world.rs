@@ -149,7 +149,12 @@ impl World {
         }
         match effects.record {
             RecordChange::Keep => {}
-            RecordChange::Write => self.record = record.as_deref().map(Record::encode),
+            RecordChange::Write => {
+                let bytes = record.as_deref().map(Record::encode);
+                let unread = bytes.as_deref().and_then(|bytes| Record::decode(bytes).err());
+                keep("G8", unread.is_none(), || format!("the record does not read back: {unread:?}"))?;
+                self.record = bytes;
+            }
             RecordChange::Remove => self.record = None,
         }
         for (key, value) in effects.payloads {

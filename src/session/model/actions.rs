@@ -31,6 +31,8 @@ pub(super) enum Action {
     Detach(usize),
     /// The client's process is killed.
     Die(usize),
+    /// The machine starts again: all processes are gone, and the store releases what they had attached.
+    Reboot,
     Send(usize),
     /// Under an id that the caller chose, so many after the session's first.
     Register(usize, i64),
@@ -166,7 +168,7 @@ impl Part {
         if all || self == Part::Sessions {
             actions.extend([Intruder::Nobody, Intruder::Bob, Intruder::Late].map(Action::Intrude));
             actions.extend([Action::Destroy, Action::Touch, Action::Evict, Action::SetAttribute]);
-            actions.push(Action::Collect);
+            actions.extend([Action::Collect, Action::Reboot]);
             actions.extend([Span::Ttl, Span::Silence].map(Action::Pass));
         }
         actions.push(Action::Pass(Span::Lease));
@@ -392,6 +394,7 @@ impl<'w> Stride<'w> {
         match action {
             Action::Pass(span) => self.world.now += span.millis(),
             Action::Die(slot) => self.world.clients[slot] = None,
+            Action::Reboot => self.reboot()?,
             Action::Create(principal) => self.create(principal.map(Name::digest))?,
             Action::Open(principal) => self.open(principal.map(Name::digest))?,
             Action::Destroy => {
@@ -739,6 +742,22 @@ impl<'w> Stride<'w> {
             return Ok(());
         }
         if self.world.ghost.session.is_some() { self.releases() } else { Ok(()) }
+    }
+
+    fn reboot(&mut self) -> Kept {
+        self.world.clients = Default::default();
+        if self.world.ghost.session.is_none() {
+            return Ok(());
+        }
+        let owners = self.session().owners.clone();
+        let (released, _) = must(self.world.operate(None, |transition| transition.release_everybody())?)?;
+        let all = owners.len() as u64;
+        keep("G11", released == all, || format!("{released} owners are released and not {all}"))?;
+        for owner in &owners {
+            self.released(owner)?;
+        }
+        self.news.clear();
+        Ok(())
     }
 
     fn attach(&mut self, slot: usize) -> Kept {

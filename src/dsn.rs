@@ -160,7 +160,7 @@ impl Dsn {
             }
             "file" if place.starts_with('/') && !place.contains('\0') => Place::Directory(place.as_ref().into()),
             "file" => return Err(bad_place("the directory must be absolute; write file:///DIRECTORY".into())),
-            _ => return Err(DsnError::UnknownScheme { scheme: cut(scheme) }),
+            _ => return Err(DsnError::UnknownScheme { scheme: cut(&shown(scheme)) }),
         };
         for_each_option(options, |name, value| set(&mut settings, name, value))?;
         Ok(Self { place, settings })
@@ -171,26 +171,45 @@ fn for_each_option(options: &str, mut set: impl FnMut(&str, &str) -> Result<(), 
     for option in options.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let value = decode(value).ok_or_else(|| bad_option(name, value, "its percent escapes are not UTF-8"))?;
-        set(name, &value)?;
+        match set(name, &value) {
+            // It may be the rest of a password with a `?` or `&` in it.
+            Err(DsnError::UnknownOption { known, .. }) if !option.contains('=') || name.contains('@') => {
+                return Err(DsnError::UnknownOption { option: "…".to_owned(), known });
+            }
+            other => other?,
+        }
     }
     Ok(())
 }
 
-/// The DSN as it may be shown: without a password.
+/// The DSN as it may be shown: without a password, also one that is written wrongly. Hidden is what lies between a colon and
+/// the `@` before the host, and each option that is not known: it may be the rest of a password with a `?` or `&` in it.
 pub(crate) fn shown(dsn: &str) -> String {
-    let Some((scheme, rest)) = dsn.split_once("://") else { return dsn.to_owned() };
-    let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
-    let place = match place.rsplit_once('@') {
-        Some((login, place)) => match login.split_once(':') {
-            Some((user, _)) => format!("{user}:…@{place}"),
-            None => format!("{login}@{place}"),
-        },
-        None => place.to_owned(),
+    let is_known = |option: &&str| is_option(option.split_once('=').map_or(*option, |(name, _)| name));
+    let (scheme, rest) = dsn.find("://").map_or(("", dsn), |at| dsn.split_at(at + 3));
+    let is_login = |options: &str| options.split('&').any(|option| option.contains('@') && !is_known(&option));
+    let login = match (rest.rfind('@'), rest.split_once('?')) {
+        (Some(at), Some((_, options))) if is_login(options) => &rest[..at],
+        (_, Some((place, _))) => &place[..place.rfind('@').unwrap_or(0)],
+        (at, None) => &rest[..at.unwrap_or(0)],
     };
-    let hide =
-        |option: &str| if option.starts_with("password=") { "password=…".to_owned() } else { option.to_owned() };
+    let (place, options) = match rest[login.len()..].split_once('?') {
+        Some((place, options)) => (place, Some(options)),
+        None => (&rest[login.len()..], None),
+    };
+    let login = login.split_once(':').map_or(login.to_owned(), |(user, _)| format!("{user}:…"));
+    let hide = |option: &str| match option {
+        option if option.starts_with("password=") => "password=…".to_owned(),
+        option if option.is_empty() || is_known(&option) => option.to_owned(),
+        _ => "…".to_owned(),
+    };
     let options = options.map(|options| options.split('&').map(hide).collect::<Vec<_>>().join("&"));
-    options.map_or(format!("{scheme}://{place}"), |options| format!("{scheme}://{place}?{options}"))
+    options.map_or(format!("{scheme}{login}{place}"), |options| format!("{scheme}{login}{place}?{options}"))
+}
+
+/// Whether there is such an option.
+fn is_option(name: &str) -> bool {
+    OPTIONS.contains(&name) || SERVER_OPTIONS.contains(&name) || Limit::named(name).is_some()
 }
 
 /// The server at `[user[:password]@]host[:port][,host…][/db]`, or at the socket of this path.
@@ -410,7 +429,16 @@ mod tests {
             ("redis://ann:secret@h/1?ttl_ms=5", "redis://ann:…@h/1?ttl_ms=5"),
             ("redis://:secret@h", "redis://:…@h"),
             ("redis://h?db=1&password=secret&prefix=x", "redis://h?db=1&password=…&prefix=x"),
-            ("shm://x", "shm://x"),
+            ("redis://ann:s@cret@h", "redis://ann:…@h"),
+            ("redis://ann:se?cret@h?db=1", "redis://ann:…@h?db=1"),
+            ("redis://ann:s@e?cret@h", "redis://ann:…@h"),
+            ("redis://h?password=a@b&db=1", "redis://h?password=…&db=1"),
+            ("redis://h?password=se&cret&db=1", "redis://h?password=…&…&db=1"),
+            ("redis://h?pasword=secret", "redis://h?…"),
+            ("redis:ann:secret@h", "redis:…@h"),
+            ("ann@h", "ann@h"),
+            ("shm://x?max_owners=2&", "shm://x?max_owners=2&"),
+            ("", ""),
         ] {
             assert_eq!(shown(dsn), expected);
         }
@@ -418,7 +446,20 @@ mod tests {
             let shown = format!("{:?}", Dsn::parse(dsn).unwrap());
             assert!(!shown.contains("secret"), "{shown}");
         }
-        for dsn in ["redis://ann:secret@h:x", "redis://ann:secret@/0"] {
+        for dsn in [
+            "redis://ann:secret@h:x",
+            "redis://ann:secret@/0",
+            "redis:ann:secret@h",
+            "redis:/ann:secret@h",
+            "mysql://ann:secret@h",
+            "ann:secret@redis://h",
+            "redis://ann:1?secret@h",
+            "redis://h?password=1&secret",
+            "redis://h?pasword=secret",
+            "memory://ann:secret@h",
+            "shm://ann:secret@h",
+            "file://ann:secret@h",
+        ] {
             let shown = Dsn::parse(dsn).unwrap_err().to_string();
             assert!(!shown.contains("secret"), "{shown}");
         }

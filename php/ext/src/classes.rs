@@ -3,6 +3,7 @@
 //! `Engine` and `Session` are registered by hand, because what ext-php-rs registers of itself has a public constructor. Their
 //! objects come from the extension only; `new` throws.
 
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::ptr;
@@ -15,12 +16,23 @@ use ext_php_rs::ffi::{
     zend_throw_error,
 };
 use ext_php_rs::flags::ClassFlags;
-use ext_php_rs::types::ZendObject;
+use ext_php_rs::types::{ZendHashTable, ZendObject, ZendStr};
 use ext_php_rs::zend::ClassEntry;
 
 use crate::engine::Engine;
 use crate::session::Session;
 use crate::{failure, ini};
+
+unsafe extern "C" {
+    fn zend_add_attribute(
+        attributes: *mut *mut ZendHashTable,
+        name: *mut ZendStr,
+        arguments: u32,
+        flags: u32,
+        parameter: u32,
+        line: u32,
+    ) -> *mut c_void;
+}
 
 /// MINIT.
 pub(crate) unsafe extern "C" fn startup(_type: i32, module: i32) -> i32 {
@@ -58,8 +70,7 @@ fn register<T: RegisteredClass>() -> ext_php_rs::error::Result<()> {
     class
         .registration(|class, arguments| {
             class.__bindgen_anon_2.create_object = Some(create);
-            declare_types(class);
-            T::get_metadata().set_arg_info(arguments);
+            XXget_metadata().set_arg_info(arguments);
             T::get_metadata().set_ce(class);
         })
         .register()
@@ -101,6 +112,21 @@ unsafe extern "C" fn refuse(_object: *mut ZendObject) -> *mut zend_function {
         );
     }
     ptr::null_mut()
+}
+
+/// Marks the DSN `#[\SensitiveParameter]`, so that no stack trace shows its password (PHP 8.2 and later).
+fn keep_from_traces(class: &mut ClassEntry) {
+    const PERSISTENT: u32 = 1;
+    const FIRST_PARAMETER: u32 = 1;
+    let Some(open) = class.function_table.get("open") else { return };
+    let name = ZendStr::new("SensitiveParameter", true);
+    // SAFETY: an entry of an internal class's table points to an internal function, which frees persistent attributes with
+    // itself; the engine keeps a reference to the name, or a copy.
+    unsafe {
+        let Some(function) = open.ptr::<zend_function>() else { return };
+        let attributes = &raw mut (*function).internal_function.attributes;
+        zend_add_attribute(attributes, (&raw const *name).cast_mut(), 0, PERSISTENT, FIRST_PARAMETER, 0);
+    }
 }
 
 /// Declares the types of parameters for which ext-php-rs has no words: `int|string`, and `?string` without a default.

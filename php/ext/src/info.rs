@@ -45,7 +45,7 @@ fn summary() -> Vec<Row> {
     vec![
         ("version".into(), mcp_state::VERSION.into()),
         ("API version".into(), API_VERSION.to_string()),
-        ("default store".into(), dsn),
+        ("default store".into(), Dsn::shown(&dsn)),
         ("its place".into(), place),
         ("stores this process has open".into(), stores::all().len().to_string()),
     ]

@@ -3,9 +3,12 @@
 //! A setting has the name of the option, and goes through the same parser; the options of the DSN go over the settings. What
 //! makes no sense is said when a store is opened, never ignored.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
+use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
+use ext_php_rs::ffi::{php_output_write, sapi_module, zend_ini_entry};
 use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::IniEntryDef;
 use mcp_state::{Dsn, DsnError, ErrorKind, Limit, Settings};
@@ -15,6 +18,7 @@ use crate::failure::Failure;
 unsafe extern "C" {
     fn zend_ini_string(name: *const c_char, length: usize, original: i32) -> *const c_char;
     fn zend_unregister_ini_entries(module: i32);
+    fn php_html_puts(text: *const c_char, length: usize);
 }
 
 /// The setting that names the store.
@@ -74,7 +78,9 @@ pub(crate) fn register(module: i32) {
     static TABLE: OnceLock<Table> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let per_directory = IniEntryPermission::PerDir | IniEntryPermission::System;
-        let mut entries = vec![IniEntryDef::new(DSN, DEFAULT_DSN, per_directory)];
+        let mut dsn = IniEntryDef::new(DSN, DEFAULT_DSN, per_directory);
+        dsn.displayer = Some(display_dsn);
+        let mut entries = vec![dsn];
         entries.extend(
             all().iter().map(|setting| IniEntryDef::new(&setting.name, &setting.default, IniEntryPermission::System)),
         );
@@ -82,6 +88,31 @@ pub(crate) fn register(module: i32) {
         Table(entries)
     });
     IniEntryDef::register(&table.0, module);
+}
+
+/// Shows `mcp_state.dsn` where PHP lists settings (`phpinfo()`, `php --ri`): without a password.
+unsafe extern "C" fn display_dsn(entry: *mut zend_ini_entry, which: i32) {
+    /// What is asked for is the value that a directory or script has changed (ZEND_INI_DISPLAY_ORIG).
+    const ORIGINAL: i32 = 1;
+    let _ = catch_unwind(|| {
+        // SAFETY: the engine calls this with the registered entry, whose values are strings of its own or null, and does not
+        // change it meanwhile.
+        let dsn = unsafe {
+            let entry = &*entry;
+            let value = if which == ORIGINAL && entry.modified != 0 { entry.orig_value } else { entry.value };
+            value.as_ref().map_or(Cow::Borrowed(""), |value| String::from_utf8_lossy(value.as_bytes()))
+        };
+        let dsn = Dsn::shown(&dsn);
+        let text = if dsn.is_empty() { "no value" } else { &dsn };
+        // SAFETY: the server interface is set before modules start and not written to after; both functions copy so many bytes.
+        unsafe {
+            if sapi_module.phpinfo_as_text == 0 {
+                php_html_puts(text.as_ptr().cast(), text.len());
+            } else {
+                php_output_write(text.as_ptr().cast(), text.len());
+            }
+        }
+    });
 }
 
 /// Takes the settings back. For MSHUTDOWN.

@@ -39,7 +39,7 @@ final class Store
      * @throws Exception\StoreUnavailable when the store's place cannot be used; the message says how to mend it
      * @throws Exception\StoreIncompatible when another version made the store
      */
-    public static function open(?string $dsn = null): self
+    public static function open(#[\SensitiveParameter] ?string $dsn = null): self
     {
         return new self(Driver::open($dsn));
     }

@@ -51,7 +51,7 @@ final class Engine
      *
      * @throws Failure
      */
-    public static function open(?string $dsn = null): Engine {}
+    public static function open(#[\SensitiveParameter] ?string $dsn = null): Engine {}
 
     /** The DSN in use, without passwords. */
     public function dsn(): string {}

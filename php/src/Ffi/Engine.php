@@ -32,7 +32,7 @@ final class Engine
      * @throws BackendMissing
      * @throws Failure
      */
-    public static function open(?string $dsn = null): self
+    public static function open(#[\SensitiveParameter] ?string $dsn = null): self
     {
         if (self::isPreloading()) {
             throw new Failure(

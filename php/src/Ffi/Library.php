@@ -79,7 +79,7 @@ final class Library
      *
      * @throws Failure
      */
-    public function call(string $function, CData|string|int|null ...$arguments): void
+    public function call(string $function, #[\SensitiveParameter] CData|string|int|null ...$arguments): void
     {
         $passed = [];
 

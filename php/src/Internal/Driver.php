@@ -24,7 +24,7 @@ final class Driver
      * @throws BackendMissing
      * @throws ExceptionInterface
      */
-    public static function open(?string $dsn): Native\Engine|Ffi\Engine
+    public static function open(#[\SensitiveParameter] ?string $dsn): Native\Engine|Ffi\Engine
     {
         $dsn ??= \getenv('MCP_STATE_DSN') ?: null;
 
@@ -35,7 +35,7 @@ final class Driver
         }
     }
 
-    private static function extension(?string $dsn): Native\Engine
+    private static function extension(#[\SensitiveParameter] ?string $dsn): Native\Engine
     {
         if (Native\API_VERSION !== self::API_VERSION) {
             throw new BackendMissing(self::mismatch(Native\API_VERSION, Native\VERSION));
@@ -44,7 +44,7 @@ final class Driver
         return Native\Engine::open($dsn);
     }
 
-    private static function ffi(?string $dsn): Ffi\Engine
+    private static function ffi(#[\SensitiveParameter] ?string $dsn): Ffi\Engine
     {
         try {
             return Ffi\Engine::open($dsn);

@@ -67,7 +67,7 @@ final class SessionStore implements SessionStoreInterface
     }
 
     /** @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn` */
-    public static function open(?string $dsn = null, ?int $ttl = null): self
+    public static function open(#[\SensitiveParameter] ?string $dsn = null, ?int $ttl = null): self
     {
         return new self(static fn (): Store => Store::open($dsn), $ttl);
     }

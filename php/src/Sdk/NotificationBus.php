@@ -46,7 +46,7 @@ final class NotificationBus implements NotificationBusInterface
 
     /** @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn` */
     public static function open(
-        ?string $dsn = null,
+        #[\SensitiveParameter] ?string $dsn = null,
         string $topic = 'mcp.notifications',
         ?LoggerInterface $logger = null,
     ): self {

@@ -116,7 +116,7 @@ final class SessionManager implements SessionManagerInterface
      * The other parameters are those of the constructor.
      */
     public static function open(
-        ?string $dsn = null,
+        #[\SensitiveParameter] ?string $dsn = null,
         ?int $ttl = null,
         ?int $lease = null,
         ?LoggerInterface $logger = null,

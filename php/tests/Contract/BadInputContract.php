@@ -166,4 +166,21 @@ trait BadInputContract
         self::assertSame(9 * 5 * 16, $calls);
         self::assertTrue($session->touch());
     }
+
+    public function testThePasswordOfADsnIsNeverShown(): void
+    {
+        $shown = \ini_set('zend.exception_string_param_max_len', '100');
+        $dsns = ['redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secret@h:x', 'redis:user:secret@h'];
+
+        try {
+            foreach ($dsns as $dsn) {
+                $e = self::assertThrows(ExceptionInterface::class, static fn () => Store::open($dsn));
+                // What shows arguments is PHP, which can be told not to since 8.2.
+                $text = \PHP_VERSION_ID < 80_200 ? $e->getMessage() : (string) $e;
+                self::assertStringNotContainsString('secret', $text);
+            }
+        } finally {
+            \ini_set('zend.exception_string_param_max_len', (string) $shown);
+        }
+    }
 }

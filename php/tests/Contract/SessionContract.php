@@ -135,6 +135,50 @@ trait SessionContract
         self::assertFalse($mine->touch());
     }
 
+    /** To whom it does not belong, a session is answered like one that never was and like one that was destroyed. */
+    public function testG12ASessionOfAnotherAndOneThatNeverWasAreAnsweredAlike(): void
+    {
+        $store = $this->createStore();
+        $answer = static function (\Closure $do): array {
+            try {
+                return [$do()];
+            } catch (\Throwable $e) {
+                return [$e::class, $e->getCode(), $e->getMessage()];
+            }
+        };
+        $hers = $store->createSession(principal: 'alice')->id;
+        $never = \bin2hex(\random_bytes(18));
+
+        foreach ([null, '', 'bob', 'alice ', 'Alice'] as $principal) {
+            foreach (['openSession', 'destroySession'] as $operation) {
+                self::assertSame(
+                    $answer(static fn () => $store->$operation($never, $principal)),
+                    $answer(static fn () => $store->$operation($hers, $principal)),
+                    $operation . ' of ' . \var_export($principal, true),
+                );
+            }
+        }
+
+        // Handles from before: the session of one was destroyed, that of the other is somebody else's by now.
+        foreach (self::operations() as $name => $operation) {
+            $id = \bin2hex(\random_bytes(4)) . '-the-same-beginning';
+            $stale = [];
+
+            foreach (["$id-destroyed", "$id-anothers"] as $session) {
+                $owner = $store->createSession($session, principal: 'alice')->attach();
+                $store->destroySession($session, 'alice');
+                $stale[] = static fn () => $operation($owner->session, $owner);
+            }
+
+            $store->createSession("$id-anothers", principal: 'bob');
+            [$destroyed, $anothers] = \array_map($answer, $stale);
+            self::assertSame($destroyed, $anothers, $name);
+            self::assertSame(SessionNotFound::class, $destroyed[0], $name);
+        }
+
+        self::assertNotNull($store->openSession($hers, 'alice'));
+    }
+
     public function testAnIdleSessionExpires(): void
     {
         $store = $this->createStore();

@@ -271,6 +271,16 @@ class CommandLine(unittest.TestCase):
         self.assertIn("unlucky", self.mcp_state("unlucky", status=2))
         self.assertIn("max_owner", self.mcp_state("stats", status=2, store="shm://x?max_owner=1"))
 
+    def test_the_password_of_a_dsn_is_never_shown(self) -> None:
+        for dsn in ("redis://user:secret@127.0.0.1:1?retry_ms=1", "redis://user:secret@h:x", "redis:user:secret@h"):
+            for arguments in (("sessions",), ("stats", "--json"), ("doctor",), ("reset", "--yes")):
+                done = subprocess.run(
+                    [self.command, *arguments], capture_output=True, text=True, timeout=DEADLINE, stdin=subprocess.DEVNULL,
+                    env={"PATH": os.environ["PATH"], "MCP_STATE_DSN": dsn},
+                )
+                self.assertNotEqual(0, done.returncode, arguments)
+                self.assertNotIn("secret", done.stdout + done.stderr, arguments)
+
     # -- nobody is delayed
 
     def test_a_watch_that_hangs_or_is_killed_delays_no_writer(self) -> None:

@@ -448,7 +448,16 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
 fn the_password_of_a_dsn_is_never_shown() {
     for dsn in ["redis://user:secret@127.0.0.1:1?retry_ms=1", "redis://user:secret@h:x", "redis:user:secret@h"] {
         let ((dsn, dsn_len), mut engine) = (pair!(dsn), null_mut());
-        let (status, text) = call!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
+        let (mut status, mut text) = call!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
+        if status == MCP_STATE_OK {
+            // It connects when it is first used.
+            let (mut shown, mut stats) = (null_mut(), null_mut());
+            ok!(mcp_state_dsn(engine, &mut shown));
+            assert_eq!("redis://user:…@127.0.0.1:1?retry_ms=1".as_bytes(), bytes(shown).unwrap());
+            (status, text) = call!(mcp_state_stats(engine, &mut stats));
+            // SAFETY: given above, and freed once.
+            unsafe { mcp_state_engine_free(engine) };
+        }
         assert_ne!(MCP_STATE_OK, status);
         assert!(!text.contains("secret"), "{text}");
     }

@@ -32,14 +32,16 @@ WORKERS = 2 * PENDING
 class Floods(unittest.IsolatedAsyncioTestCase):
     """Each test has a server of its own; `neighbour` is another user's session, with a value in it."""
 
-    async def asyncSetUp(self) -> None:
-        asyncio.get_running_loop().set_debug(False)
+    def setUp(self) -> None:
         stack = contextlib.ExitStack()
         self.addCleanup(stack.close)
         app = ROOT / "examples/server/public/index.php"
         self.php = stack.enter_context(PhpFpm(app, workers=WORKERS, env={"MCP_STATE_DSN": DSN}))
         self.url = stack.enter_context(Nginx(self.php)).url + "/mcp"
         self.pids = set(self.php.workers())
+
+    async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().set_debug(False)
         self.neighbour = await self.client()
         await self.neighbour.call("remember", {"key": "mine", "value": "kept"})
 

@@ -31,8 +31,8 @@ echo implode("\n", preg_grep('/^(mcp_state\.dsn|default store) /', explode("\n",
 
 foreach ([null, 'redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secret@h:x', 'redis:user:secret@h', 'redis://u:1?secret@h'] as $dsn) {
     try {
-        Engine::open($dsn);
-        echo "opened\n";
+        Engine::open($dsn)->createSession();
+        echo "created\n";
     } catch (Failure $failure) {
         says('message', $failure->getMessage());
         says('trace', PHP_VERSION_ID < 80200 ? '' : $failure . print_r($failure->getTrace(), true));

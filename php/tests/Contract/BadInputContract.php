@@ -169,7 +169,8 @@ trait BadInputContract
 
     public function testThePasswordOfADsnIsNeverShown(): void
     {
-        $shown = \ini_set('zend.exception_string_param_max_len', '100');
+        $settings = ['zend.exception_ignore_args' => '0', 'zend.exception_string_param_max_len' => '100'];
+        $before = \array_map(\ini_set(...), \array_keys($settings), $settings);
         $dsns = ['redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secret@h:x', 'redis:user:secret@h'];
 
         try {
@@ -180,7 +181,7 @@ trait BadInputContract
                 self::assertStringNotContainsString('secret', $text);
             }
         } finally {
-            \ini_set('zend.exception_string_param_max_len', (string) $shown);
+            \array_map(\ini_set(...), \array_keys($settings), $before);
         }
     }
 }

@@ -70,7 +70,9 @@ fn register<T: RegisteredClass>() -> ext_php_rs::error::Result<()> {
     class
         .registration(|class, arguments| {
             class.__bindgen_anon_2.create_object = Some(create);
-            XXget_metadata().set_arg_info(arguments);
+            declare_types(class);
+            keep_from_traces(class);
+            T::get_metadata().set_arg_info(arguments);
             T::get_metadata().set_ce(class);
         })
         .register()

@@ -23,7 +23,7 @@ pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, me
     let keys = [stream_key(store, topic), head_key(store, topic), before];
     let channel = store.channel(Ring::Topic(topic));
     let append = |may_begin: bool| {
-        let sent = process.connections.run(|link| {
+        let sent = process.connections.run(|link, _| {
             link.run(&script::PUBLISH, |command| {
                 command.arg(keys.len()).arg(&keys).arg(message);
                 command.arg(store.settings.limit(Limit::BusMessages)).arg(store.settings.limit(Limit::BusBytes));
@@ -146,7 +146,7 @@ pub(super) fn consume_once(store: &RedisStore, process: &OfProcess, key: Digest,
     let maximum = store.settings.limit(Limit::OnceKeys);
     let before = store.key("once", &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
     let keys = [store.key("once", ""), before];
-    let sent = process.connections.run(|link| {
+    let sent = process.connections.run(|link, _| {
         link.run(&script::ONCE, |command| {
             command.arg(keys.len()).arg(&keys).arg(&key.0).arg(ttl).arg(maximum).arg(manual_time(store));
         })

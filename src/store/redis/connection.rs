@@ -90,12 +90,14 @@ impl Connections {
         &self.server
     }
 
-    /// Does a job on a connection. What it came to, and whether an earlier try may have done it before.
-    pub(super) fn run<T>(&self, mut job: impl FnMut(&mut Link) -> RedisResult<T>) -> Result<(T, bool), Failure> {
+    /// Does a job on a connection. What it came to, and whether an earlier try may have done it before; the job is told that too.
+    pub(super) fn run<T>(&self, mut job: impl FnMut(&mut Link, bool) -> RedisResult<T>) -> Result<(T, bool), Failure> {
         let mut perhaps_done = false;
         let done = self.persist(|| {
             let mut link = self.take()?;
-            let result = job(&mut link);
+            // The cluster's link sends again by itself.
+            let again = perhaps_done || matches!(link, Link::Cluster(_));
+            let result = job(&mut link, again);
             match &result {
                 Err(error) if is_lost(error) => {
                     perhaps_done = true;
@@ -139,8 +141,8 @@ impl Connections {
     }
 
     /// A job that may be done twice without harm.
-    pub(super) fn read<T>(&self, job: impl FnMut(&mut Link) -> RedisResult<T>) -> Result<T, StoreError> {
-        self.run(job).map(|(done, _)| done).map_err(|failure| self.unavailable(&failure.error))
+    pub(super) fn read<T>(&self, mut job: impl FnMut(&mut Link) -> RedisResult<T>) -> Result<T, StoreError> {
+        self.run(|link, _| job(link)).map(|(done, _)| done).map_err(|failure| self.unavailable(&failure.error))
     }
 
     fn take(&self) -> RedisResult<Link> {

@@ -8,9 +8,9 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `{D}` | hash: `v` the versions, 8 random bytes each, the newest first; `r` the record; payloads ([`script::field`]) |
+//! | `{D}` | hash: `v`, `h0` to `h7` the versions, 8 random bytes each (`session.lua`); `r` the record; payloads ([`script::field`]) |
 //! | `{D}a` | hash: attributes |
-//! | `{D}oVERSION` | list: what the operation that made this version took away, for a minute |
+//! | `{D}oVERSION` | what the operation that made this version took away, for a minute |
 //! | `{D}wOWNER` | a channel: rings the owner |
 //! | `{index}0`, `{index}1` | sorted sets of the digests of new and settled sessions, by when they are due |
 //! | `{P}p` | the same of a principal's sessions |
@@ -51,7 +51,8 @@ use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::ids::{Digest, random_bytes};
 use crate::session::{
-    Census, Context, Decided, Effects, IndexKey, Population, Record, RecordChange, Step, StoreView, Transition, steady,
+    Census, Context, Decided, Effects, IndexKey, Payload, Population, Record, RecordChange, Step, StoreView,
+    Transition, steady,
 };
 use crate::settings::Settings;
 use cache::{Cache, Seen};
@@ -399,7 +400,7 @@ impl Work<'_> {
                     self.look(&Asked::default())?;
                     continue;
                 }
-                Ok(decided) => decided,
+                Ok((after, effects)) => (after.map(Arc::from), effects),
             };
             if effects.is_empty() {
                 if self.confirmed.is_some() && asked.payloads.is_empty() {
@@ -409,7 +410,7 @@ impl Work<'_> {
                 continue;
             }
             let before = self.seen.version;
-            if self.carry_out(now, mistimed, after.as_deref(), &effects, &asked)? {
+            if self.carry_out(now, mistimed, after.as_ref(), &effects, &asked)? {
                 if !asked.payloads.is_empty() {
                     // The same on the same session at the same time: only the outcome is new.
                     let (result, _) = self.decide(now, census, view, operation);
@@ -454,8 +455,7 @@ impl Work<'_> {
             clock: self.manual_time(),
             purges: false,
             frees: false,
-            has_attributes: false,
-            life: 0,
+            life: None,
             taken_life: 0,
             record: None,
             asked,
@@ -472,12 +472,13 @@ impl Work<'_> {
         &mut self,
         now: Millis,
         mistimed: u32,
-        after: Option<&Record>,
+        after: Option<&Arc<Record>>,
         effects: &Effects,
         asked: &Asked,
     ) -> Result<bool, Error> {
         let removes = effects.record == RecordChange::Remove;
-        let after = after.filter(|_| !removes);
+        let kept = after.filter(|_| !removes);
+        let after = kept.map(|record| &**record);
         let before = self.seen.record.as_deref();
         let footprint = |record: Option<&Record>| record.map_or(0, Record::footprint);
         // Clocks that differ by little must not keep each other waiting: the more often it failed, the less it matters.
@@ -492,8 +493,7 @@ impl Work<'_> {
             clock: self.manual_time(),
             purges: removes || effects.purge,
             frees: footprint(after) <= footprint(before),
-            has_attributes: after.is_some_and(|record| record.attribute_bytes > 0),
-            life: after.map_or(REMEMBERED_MS, |record| record.gone_by().saturating_sub(now) + GRACE_MS),
+            life: life(before.filter(|_| !effects.purge), after, effects, now),
             taken_life: self.store.longest_call_ms() * 2,
             record: writes.map(Record::encode),
             asked,
@@ -520,7 +520,7 @@ impl Work<'_> {
         self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));
         let mut attributes = if request.purges { Arc::default() } else { self.attributes.clone() };
         attributes.change(&effects.payloads);
-        let record = after.cloned().map(Arc::new);
+        let record = kept.cloned();
         let seen = Seen { version: Some(version), record, attributes: attributes.kept() };
         self.process.cache.put(self.session, seen);
         Ok(true)
@@ -547,12 +547,14 @@ impl Work<'_> {
 
     fn send(&self, request: &Request<'_>, new: Option<Version>) -> Result<(Answer, bool), connection::Failure> {
         let digest = hex(self.session);
-        let taken = new.map_or_else(String::new, |version| format!("o{:016x}", u64::from_be_bytes(version)));
-        let keys = ["", "a", &taken].map(|rest| self.store.key(&digest, rest));
-        self.process.connections.run(|link| {
+        let mut keys: Vec<_> = ["", "a"].map(|rest| self.store.key(&digest, rest)).into();
+        if let Some(version) = new.filter(|_| !request.asked.payloads.is_empty()) {
+            keys.push(self.store.key(&digest, &format!("o{:016x}", u64::from_be_bytes(version))));
+        }
+        self.process.connections.run(|link, again| {
             let answer = link.run(&script::SESSION, |command| {
                 command.arg(keys.len()).arg(&keys);
-                request.write_to(command);
+                request.write_to(command, again);
             })?;
             Answer::read(answer).ok_or_else(|| {
                 redis::RedisError::from((redis::ErrorKind::UnexpectedReturnType, "the script's answer cannot be read"))
@@ -724,14 +726,18 @@ impl RedisStore {
             })?;
             Ok(redis::from_redis_value(both)?)
         })?;
-        let (versions, Some(record)) = (fields.remove(b"v".as_slice()), fields.remove(b"r".as_slice())) else {
-            if !fields.keys().all(|field| field == b"v") || !rows.is_empty() {
+        // The newest versions and one byte; others.
+        let mut versions = vec![fields.remove(b"v".as_slice()).map_or(0, |newest| newest.len().saturating_sub(1))];
+        versions
+            .extend((b'0'..=b'7').filter_map(|digit| fields.remove([b'h', digit].as_slice())).map(|block| block.len()));
+        let Some(record) = fields.remove(b"r".as_slice()) else {
+            if !fields.is_empty() || !rows.is_empty() {
                 found.push(format!("session {}: payloads without a record", hex(session)));
             }
             return Ok(());
         };
         let record = decode(&record)?;
-        if versions.is_none_or(|versions| versions.is_empty() || versions.len() % size_of::<Version>() != 0) {
+        if versions.iter().any(|&bytes| bytes == 0 || bytes % size_of::<Version>() != 0) {
             found.push(format!("session {}: its versions cannot be read", record.id()));
         }
         let mut message_bytes = 0;
@@ -808,6 +814,17 @@ pub(crate) fn require(server: &Server) -> Result<(), Error> {
     let connections = Connections::new(server.clone());
     connections.read(|link| link.ask(&redis::cmd("PING")))?;
     Ok(())
+}
+
+/// How long the server keeps a session's keys after an operation; nothing when that does not change. It is counted from the end
+/// of a span, so that most operations leave it alone.
+fn life(before: Option<&Record>, after: Option<&Record>, effects: &Effects, now: Millis) -> Option<Millis> {
+    let Some(after) = after else { return Some(REMEMBERED_MS) };
+    let drops = |record: &Record| (record.gone_by() / GRACE_MS + 2).saturating_mul(GRACE_MS);
+    let may_begin_a_key =
+        effects.payloads.iter().any(|(payload, value)| matches!(payload, Payload::Attribute(_)) && value.is_some());
+    let moves = before.is_none_or(|before| drops(before) != drops(after));
+    (moves || may_begin_a_key).then(|| drops(after).saturating_sub(now))
 }
 
 fn hex(digest: Digest) -> String {

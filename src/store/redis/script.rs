@@ -1,5 +1,6 @@
 //! The scripts that run in the server, what they are asked and what they answer.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -31,7 +32,7 @@ pub(super) static BOTH: LazyLock<Script> =
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 
-/// How many versions a session remembers, at most: as many as others may make while one connects anew.
+/// How many versions a session remembers, at least: as many as others may make while one connects anew.
 const VERSIONS: usize = 128;
 
 /// One version of a session: random, so that none comes twice, not even when a server has lost the last ones.
@@ -62,10 +63,8 @@ pub(super) struct Request<'r> {
     pub(super) purges: bool,
     /// Whether it only frees, so that it must work on a full server too.
     pub(super) frees: bool,
-    /// Whether there are attributes, whose key lives as long.
-    pub(super) has_attributes: bool,
-    /// Milliseconds to keep the keys.
-    pub(super) life: Millis,
+    /// Milliseconds to keep the keys from now on; nothing when that is as it was.
+    pub(super) life: Option<Millis>,
     /// Milliseconds to keep what it takes away.
     pub(super) taken_life: Millis,
     /// The record to write.
@@ -78,50 +77,46 @@ pub(super) struct Request<'r> {
 }
 
 impl Request<'_> {
-    /// The arguments of the script.
-    pub(super) fn write_to(&self, command: &mut Cmd) {
+    /// The arguments of the script; `again` when it may have been carried out already.
+    pub(super) fn write_to(&self, command: &mut Cmd, again: bool) {
         let version = |version: &Option<Version>| version.map_or(Vec::new(), |version| version.to_vec());
-        let mut flags = String::new();
-        if self.purges {
-            flags.push('p');
-        }
-        if self.frees {
-            flags.push('f');
-        }
-        if self.has_attributes {
-            flags.push('a');
-        }
-        command.arg(version(&self.expected)).arg(version(&self.new));
-        command.arg(self.steady.start).arg(self.steady.end);
-        command.arg(self.clock.map_or(String::new(), |now| now.to_string()));
-        command.arg(flags).arg(self.life).arg(self.taken_life).arg(self.record.as_deref().unwrap_or_default());
         let (mut puts, mut deletes, mut row_puts, mut row_deletes) = (vec![], vec![], vec![], vec![]);
+        if let Some(record) = &self.record {
+            puts.extend([Cow::from(b"r"), Cow::from(record)]);
+        }
         for (payload, value) in self.payloads {
             match (payload, value) {
                 (Payload::Attribute(name), Some(value)) => {
-                    row_puts.extend([name.as_str().as_bytes().to_vec(), value.clone()]);
+                    row_puts.extend([Cow::from(name.as_str().as_bytes()), Cow::from(value)]);
                 }
-                (Payload::Attribute(name), None) => row_deletes.push(name.as_str().as_bytes().to_vec()),
-                (payload, Some(value)) => puts.extend([field(payload), value.clone()]),
-                (payload, None) => deletes.push(field(payload)),
+                (Payload::Attribute(name), None) => row_deletes.push(Cow::from(name.as_str().as_bytes())),
+                (payload, Some(value)) => puts.extend([Cow::from(field(payload)), Cow::from(value)]),
+                (payload, None) => deletes.push(Cow::from(field(payload))),
             }
         }
-        let text = |text: &str| text.as_bytes().to_vec();
-        let lists = [
-            self.asked.payloads.iter().map(field).collect(),
-            self.asked.rows.iter().map(|row| text(row.as_str())).collect(),
-            self.asked.prefixes.iter().map(|prefix| text(prefix)).collect(),
-            puts,
+        let lists: [Vec<Cow<'_, [u8]>>; 8] = [
+            self.asked.payloads.iter().map(|payload| field(payload).into()).collect(),
+            self.asked.rows.iter().map(|row| row.as_str().as_bytes().into()).collect(),
+            self.asked.prefixes.iter().map(|prefix| prefix.as_bytes().into()).collect(),
             deletes,
-            row_puts,
+            puts,
             row_deletes,
-            self.channels.iter().map(|channel| text(channel)).collect(),
+            row_puts,
+            self.channels.iter().map(|channel| channel.as_bytes().into()).collect(),
         ];
-        for list in &lists {
-            command.arg(list.len());
+        let mut head = Vec::with_capacity(80);
+        let clock = self.clock.map_or(-1.0, |now| now as f64);
+        let life = self.life.map_or(0.0, |life| life.max(1) as f64);
+        for number in [self.steady.start as f64, self.steady.end as f64, clock, life, self.taken_life as f64] {
+            head.extend(number.to_be_bytes());
         }
+        head.extend([self.purges, self.frees, again].map(u8::from));
+        for list in &lists {
+            head.extend((list.len() as u32).to_be_bytes());
+        }
+        command.arg(version(&self.expected)).arg(version(&self.new)).arg(head);
         for item in lists.iter().flatten() {
-            command.arg(item);
+            command.arg(item.as_ref());
         }
     }
 }
@@ -158,7 +153,7 @@ pub(super) struct Answer {
     pub(super) verdict: Verdict,
     /// The server's time.
     pub(super) now: Millis,
-    /// With [`Verdict::Other`]: the versions of the session, the newest first.
+    /// With [`Verdict::Other`]: the newest version of the session, and all it remembers if the request was sent again.
     pub(super) versions: Vec<u8>,
     /// With [`Verdict::Other`]: the record.
     pub(super) record: Option<Vec<u8>>,
@@ -170,8 +165,12 @@ pub(super) struct Answer {
 impl Answer {
     /// Reads an answer; nothing when it is none.
     pub(super) fn read(value: Value) -> Option<Self> {
-        let parts: [Value; 7] = array(value)?.try_into().ok()?;
-        let [verdict, now, versions, record, payloads, rows, listings] = parts;
+        let mut parts = array(value)?;
+        if parts.len() == 5 {
+            parts.extend([Value::Nil, Value::Nil]);
+        }
+        let parts: [Value; 7] = parts.try_into().ok()?;
+        let [verdict, now, payloads, rows, listings, versions, record] = parts;
         Some(Self {
             verdict: match verdict {
                 Value::Int(0) => Verdict::Other,
@@ -185,9 +184,9 @@ impl Answer {
             },
             versions: bytes(versions)?.unwrap_or_default(),
             record: bytes(record)?,
-            payloads: array(payloads)?.into_iter().map(bytes).collect::<Option<_>>()?,
-            rows: array(rows)?.into_iter().map(bytes).collect::<Option<_>>()?,
-            listings: array(listings)?
+            payloads: list(payloads)?.into_iter().map(bytes).collect::<Option<_>>()?,
+            rows: list(rows)?.into_iter().map(bytes).collect::<Option<_>>()?,
+            listings: list(listings)?
                 .into_iter()
                 .map(|listing| array(listing)?.into_iter().map(|item| bytes(item)?).collect())
                 .collect::<Option<_>>()?,
@@ -214,6 +213,11 @@ fn array(value: Value) -> Option<Vec<Value>> {
         Value::Array(items) => Some(items),
         _ => None,
     }
+}
+
+/// The items of a list that is nothing when it was not asked for.
+fn list(value: Value) -> Option<Vec<Value>> {
+    if value == Value::Nil { Some(Vec::new()) } else { array(value) }
 }
 
 /// The bytes of a value that may be missing; nothing when it is neither.

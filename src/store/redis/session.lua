@@ -78,7 +78,7 @@ position = position + prefixes
 
 if string.sub(versions, 1, 8) ~= expected or now < from or now >= to then
     local known = string.sub(versions, 1, 8)
-    if again == 1 then
+    if again == 1 and new ~= '' then
         known = string.sub(versions, 1, -2)
         for _, block in ipairs(call('HMGET', key, unpack(BLOCKS))) do
             known = known .. (block or '')

@@ -391,3 +391,74 @@ fn what_is_held_is_told_as_json() {
     );
     assert_eq!((Some(1), Some(0)), (session["owners"].as_u64(), session["late"]["unknown"].as_u64()), "{session}");
 }
+
+/// G12: somebody else's session, one that was destroyed, and one that never was are answered alike.
+#[test]
+fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
+    let f = Fixture::new("principals of sessions");
+    let ((ann, ann_len), (hers, hers_len)) = (pair!("ann"), pair!("0123456789-hers"));
+    let create = |id: &str, principal: &str| {
+        let ((id, id_len), (principal, principal_len), mut session) = (pair!(id), pair!(principal), null_mut());
+        ok!(mcp_state_create_session(f.engine, id, id_len, null(), principal, principal_len, &mut session));
+        assert!(!session.is_null());
+        session
+    };
+    let kept = create("0123456789-hers", "ann");
+    for principal in [None, Some("mallory"), Some("ann ")] {
+        let (principal, principal_len) = principal.map_or((null(), 0), |principal| pair!(principal));
+        for id in ["0123456789-hers", "0123456789-never"] {
+            let ((id, id_len), mut session) = (pair!(id), null_mut());
+            let opened = call!(mcp_state_open_session(f.engine, id, id_len, principal, principal_len, &mut session));
+            assert_eq!(((MCP_STATE_OK, String::new()), true), (opened, session.is_null()));
+        }
+    }
+
+    // Handles from before: the session of one was destroyed, that of the other is somebody else's by now.
+    let stale = ["0123456789-destroyed", "0123456789-anothers"].map(|id| {
+        let (session, mut there) = (create(id, "ann"), false);
+        ok!(mcp_state_destroy_session(session, &mut there));
+        assert!(there);
+        session
+    });
+    let anothers = create("0123456789-anothers", "mallory");
+    let answers = stale.map(|session| {
+        let ((key, key_len), mut json, mut there, mut owner) =
+            (pair!("k"), null_mut(), true, [0; MCP_STATE_OWNER_SIZE]);
+        let got = call!(mcp_state_get(session, key, key_len, &mut json));
+        let attached = call!(mcp_state_attach(session, 1, null(), owner.as_mut_ptr(), owner.len()));
+        let touched = (call!(mcp_state_touch(session, &mut there)), there);
+        let destroyed = (call!(mcp_state_destroy_session(session, &mut there)), there);
+        (got, attached, touched, destroyed)
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(MCP_STATE_SESSION_NOT_FOUND, answers[0].0.0);
+    assert_eq!((MCP_STATE_SESSION_NOT_FOUND, false), (answers[0].1.0, answers[0].3.1));
+    let mut session = null_mut();
+    ok!(mcp_state_open_session(f.engine, hers, hers_len, ann, ann_len, &mut session));
+    assert!(!session.is_null());
+    // SAFETY: all were given above, and are freed once.
+    unsafe {
+        for session in [kept, stale[0], stale[1], anothers, session] {
+            mcp_state_session_free(session);
+        }
+    }
+}
+
+#[test]
+fn the_password_of_a_dsn_is_never_shown() {
+    for dsn in ["redis://user:secret@127.0.0.1:1?retry_ms=1", "redis://user:secret@h:x", "redis:user:secret@h"] {
+        let ((dsn, dsn_len), mut engine) = (pair!(dsn), null_mut());
+        let (mut status, mut text) = call!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
+        if status == MCP_STATE_OK {
+            // It connects when it is first used.
+            let (mut shown, mut stats) = (null_mut(), null_mut());
+            ok!(mcp_state_dsn(engine, &mut shown));
+            assert_eq!("redis://user:…@127.0.0.1:1?retry_ms=1".as_bytes(), bytes(shown).unwrap());
+            (status, text) = call!(mcp_state_stats(engine, &mut stats));
+            // SAFETY: given above, and freed once.
+            unsafe { mcp_state_engine_free(engine) };
+        }
+        assert_ne!(MCP_STATE_OK, status);
+        assert!(!text.contains("secret"), "{text}");
+    }
+}

@@ -50,7 +50,7 @@ array(3) {
   [2]=>
   int(0)
 }
-dsn scheme "nowhere" is not known; known are memory, shm and file
+dsn scheme "nowhere" is not known; known are memory, shm, file, redis, rediss and redis+unix
 bool(true)
 array(3) {
   [0]=>

@@ -249,18 +249,23 @@ pub fn two_versions() -> Result {
     let mut server = Worker::start(&["serve", &dsn]);
     server.line("ready");
     request(&mut server);
-    let stamp = fs::read_to_string(path.join("stamp"))?;
-    for (field, newer) in [("\"stamp\": 1", "\"stamp\": 2"), ("\"format\": 1", "\"format\": 2")] {
-        assert!(stamp.contains(field), "{stamp}");
-        fs::write(path.join("stamp"), stamp.replace(field, newer))?;
+    let stamp: serde_json::Value = serde_json::from_slice(&fs::read(path.join("stamp"))?)?;
+    let with = |field: &str, value: serde_json::Value| {
+        let mut changed = stamp.clone();
+        changed[field] = value;
+        fs::write(path.join("stamp"), changed.to_string())
+    };
+    for field in ["stamp", "format"] {
+        let newer = stamp[field].as_u64().ok_or("the stamp has no such number")? + 1;
+        with(field, newer.into())?;
         let mut late = Worker::start(&["serve", &dsn]);
         let told = [late.line(""), request(&mut server)];
         assert!(told[0].starts_with("refused StoreIncompatible") && told[0].contains("upgrade"), "{told:?}");
         assert!(told[1].starts_with("ok found"), "{told:?}");
-        count(Outcome::Refused, &format!("a library writes {newer}"), &told);
+        count(Outcome::Refused, &format!("a library writes {field} {newer}"), &told);
     }
     // A library of the same format that has other fields besides is understood.
-    fs::write(path.join("stamp"), stamp.replace("\"format\": 1", "\"format\": 1, \"colour\": \"blue\""))?;
+    with("colour", "blue".into())?;
     let mut late = Worker::start(&["serve", &dsn]);
     let told = [late.line(""), request(&mut late), request(&mut server)];
     assert!(told[1].starts_with("ok found") && told[2].starts_with("ok found"), "{told:?}");

@@ -3,6 +3,7 @@
 //! Every operation runs as one transaction. When its outcome depends on whether a process lives, it says so and is run again
 //! with what was seen; processes are looked at outside of transactions.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -668,14 +669,9 @@ impl Session {
         let end = start.saturating_add(timeout.min(crate::bell::SLICE).as_millis() as Millis);
         loop {
             let ear = store.listen(Ring::Owner(self.key, *owner))?;
-            let look = self.read(|session| session.look(owner, interest, after));
-            let deadline = match look {
-                Ok(Readiness::Ready(cursor)) => return Ok(Waited { outcome: WaitedFor::Ready, cursor }),
-                Ok(Readiness::NotYet(deadline)) => deadline,
-                Err(Error::SessionNotFound { .. }) => {
-                    return Ok(Waited { outcome: WaitedFor::Destroyed, cursor: after });
-                }
-                Err(error) => return Err(error),
+            let deadline = match self.look(owner, interest, after)? {
+                ControlFlow::Break(waited) => return Ok(waited),
+                ControlFlow::Continue(deadline) => deadline,
             };
             let now = store.now();
             if now >= end {
@@ -683,9 +679,33 @@ impl Session {
             }
             let until = deadline.filter(|_| interest.resolution).map_or(end, |deadline| deadline.min(end));
             store.count(Counter::Waits, 1);
-            if ear.sleep(Duration::from_millis(until.saturating_sub(now))) == Slept::Interrupted {
-                return Ok(Waited { outcome: WaitedFor::Interrupted, cursor: after });
+            match ear.sleep(Duration::from_millis(until.saturating_sub(now))) {
+                // Mostly what it waits for is there: it looks before it listens again.
+                Slept::Rung => {
+                    if let ControlFlow::Break(waited) = self.look(owner, interest, after)? {
+                        return Ok(waited);
+                    }
+                }
+                Slept::TimedOut => {}
+                Slept::Interrupted => return Ok(Waited { outcome: WaitedFor::Interrupted, cursor: after }),
             }
+        }
+    }
+
+    /// How a wait ends now; or until when the owner's next request waits for its response.
+    fn look(
+        &self,
+        owner: &OwnerToken,
+        interest: Interest,
+        after: u64,
+    ) -> Result<ControlFlow<Waited, Option<Millis>>, Error> {
+        match self.read(|session| session.look(owner, interest, after)) {
+            Ok(Readiness::Ready(cursor)) => Ok(ControlFlow::Break(Waited { outcome: WaitedFor::Ready, cursor })),
+            Ok(Readiness::NotYet(deadline)) => Ok(ControlFlow::Continue(deadline)),
+            Err(Error::SessionNotFound { .. }) => {
+                Ok(ControlFlow::Break(Waited { outcome: WaitedFor::Destroyed, cursor: after }))
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -1,25 +1,42 @@
 <?php
 
 /**
- * The example server, which MCP_STATE_MODE=plain gives sessions of a careful manager in plain PHP. What it keeps is under
- * MCP_STATE_BLOBS.
+ * The example server with the sessions of one of the peers: MCP_STATE_MODE is mcp-state, blob, blob-lock, or plain for a careful
+ * manager in plain PHP. What peers keep in files is under MCP_STATE_BLOBS.
+ *
+ * All are set up alike, and the classes of all are loaded alike.
  */
 
 declare(strict_types=1);
 
 use McpState\Bench\Server\PlainSessions;
 use McpState\Example\HttpServer;
+use McpState\Example\State\BlobSessions;
+use McpState\Example\State\McpStateSessions;
+use McpState\Example\State\Sessions;
 use McpState\Example\Tools;
+use McpState\Store;
 
-require __DIR__ . '/../../examples/server/autoload.php';
-require __DIR__ . '/PlainSession.php';
-require __DIR__ . '/PlainSessions.php';
+require __DIR__ . '/../../php/autoload.php';
 
-$server = getenv('MCP_STATE_MODE') !== 'plain' ? HttpServer::fromEnvironment(new Tools()) : new HttpServer(
-    new Tools(),
-    static fn (): PlainSessions => new PlainSessions((string) getenv('MCP_STATE_BLOBS')),
-    error_log(...),
-    rejectDuplicates: false,
-    keepAliveMs: 15_000,
-);
-$server->serve();
+spl_autoload_register(static function (string $class): void {
+    require str_starts_with($class, 'McpState\\Bench\\Server\\')
+        ? __DIR__ . '/' . substr($class, 22) . '.php'
+        : dirname(__DIR__, 2) . '/examples/server/src/' . strtr(substr($class, 17), '\\', '/') . '.php';
+});
+
+const TTL_MS = 3_600_000;
+
+$sessions = static function (): Sessions {
+    $blobs = (string) getenv('MCP_STATE_BLOBS');
+    $mode = getenv('MCP_STATE_MODE');
+
+    return match ($mode) {
+        'mcp-state' => new McpStateSessions(Store::open(), TTL_MS),
+        'plain' => new PlainSessions($blobs),
+        'blob' => new BlobSessions($blobs, TTL_MS, locked: false),
+        'blob-lock' => new BlobSessions($blobs, TTL_MS, locked: true),
+        default => throw new DomainException("MCP_STATE_MODE is mcp-state, plain, blob or blob-lock, not \"$mode\"."),
+    };
+};
+(new HttpServer(new Tools(), $sessions, error_log(...), rejectDuplicates: false, keepAliveMs: 15_000))->serve();

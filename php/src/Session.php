@@ -32,9 +32,9 @@ final class Session
     public readonly string $id;
 
     /** @internal Use {@see Store::createSession()} and {@see Store::openSession()}. */
-    public function __construct(private readonly Native\Session|Ffi\Session $driver)
+    public function __construct(private readonly Native\Session|Ffi\Session $driver, ?string $id = null)
     {
-        $this->id = $driver->id();
+        $this->id = $id ?? $driver->id();
     }
 
     /** Says that the session is in use, which puts off its expiry; false when it is gone. */

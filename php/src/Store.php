@@ -24,6 +24,9 @@ use McpState\Internal\FailureKind;
  */
 final class Store
 {
+    /** The `Native\API_VERSION` this library is written for. */
+    private const API_VERSION = 1;
+
     private function __construct(private readonly Native\Engine|Ffi\Engine $driver)
     {
     }
@@ -41,7 +44,16 @@ final class Store
      */
     public static function open(#[\SensitiveParameter] ?string $dsn = null): self
     {
-        return new self(Driver::open($dsn));
+        $dsn ??= \getenv('MCP_STATE_DSN') ?: null;
+
+        try {
+            // The extension that fits, as nearly always, is found here: a class more to load would cost every request.
+            $fits = \defined('McpState\Native\API_VERSION') && Native\API_VERSION === self::API_VERSION;
+
+            return new self($fits ? Native\Engine::open($dsn) : Driver::open($dsn, self::API_VERSION));
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
     }
 
     /** The DSN in use, without passwords. */
@@ -81,7 +93,7 @@ final class Store
             );
         }
 
-        return new Session($session);
+        return new Session($session, $id);
     }
 
     /**
@@ -98,7 +110,7 @@ final class Store
             throw FailureKind::exception($failure);
         }
 
-        return $session === null ? null : new Session($session);
+        return $session === null ? null : new Session($session, $id);
     }
 
     /**

@@ -2,13 +2,18 @@
 //!
 //! A setting has the name of the option, and goes through the same parser; the options of the DSN go over the settings. What
 //! makes no sense is said when a store is opened, never ignored.
+//!
+//! A server may change settings for a request (php-fpm's PHP_ADMIN_VALUE), so each asks for them; they are read anew only when PHP
+//! has changed one since.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, c_char};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
-use ext_php_rs::ffi::{php_output_write, sapi_module, zend_ini_entry};
+use ext_php_rs::ffi::{php_output_write, sapi_module, zend_ini_entry, zend_string};
 use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::IniEntryDef;
 use mcp_state::{Dsn, DsnError, ErrorKind, Limit, Settings};
@@ -81,9 +86,11 @@ pub(crate) fn register(module: i32) {
         let mut dsn = IniEntryDef::new(DSN, DEFAULT_DSN, per_directory);
         dsn.displayer = Some(display_dsn);
         let mut entries = vec![dsn];
-        entries.extend(
-            all().iter().map(|setting| IniEntryDef::new(&setting.name, &setting.default, IniEntryPermission::System)),
-        );
+        entries.extend(all().iter().map(|setting| {
+            let mut entry = IniEntryDef::new(&setting.name, &setting.default, IniEntryPermission::System);
+            entry.on_modify = Some(forget_options);
+            entry
+        }));
         entries.push(IniEntryDef::end());
         Table(entries)
     });
@@ -126,8 +133,32 @@ pub(crate) fn dsn() -> String {
     read(DSN).to_string_lossy().into_owned()
 }
 
+thread_local! {
+    /// [`options`] as this thread has read them, until PHP changes a setting: each thread has settings of its own.
+    static OPTIONS: RefCell<Option<Rc<str>>> = const { RefCell::new(None) };
+}
+
+/// Called by PHP before it changes one of the settings, and back.
+unsafe extern "C" fn forget_options(
+    _entry: *mut zend_ini_entry,
+    _value: *mut zend_string,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+    _stage: i32,
+) -> i32 {
+    const SUCCESS: i32 = 0;
+    // A thread that ends has nothing to forget any more.
+    let _ = OPTIONS.try_with(|options| options.take());
+    SUCCESS
+}
+
 /// Those settings that are not at their default, as options of a DSN; mostly none.
-pub(crate) fn options() -> String {
+pub(crate) fn options() -> Rc<str> {
+    OPTIONS.with_borrow_mut(|options| options.get_or_insert_with(|| read_options().into()).clone())
+}
+
+fn read_options() -> String {
     let mut options = String::new();
     for setting in all() {
         let value = read(&setting.name);

@@ -70,10 +70,10 @@ fn open(dsn: &str) -> Result<Engine, Failure> {
     let engine = Engine::open_over(dsn, ini::settings(&options)?)?;
     let mut stores = STORES.write().unwrap_or_else(PoisonError::into_inner);
     // Another thread may have been faster; a memory store must be the same for both.
-    if let Some(open) = stores.iter().find(|open| open.dsn == dsn && open.options == options) {
+    if let Some(open) = stores.iter().find(|open| open.dsn == dsn && *open.options == *options) {
         return Ok(open.engine.clone());
     }
-    stores.push(Open { dsn: dsn.to_owned(), options, engine: engine.clone() });
+    stores.push(Open { dsn: dsn.to_owned(), options: options.to_string(), engine: engine.clone() });
     Ok(engine)
 }
 

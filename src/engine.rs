@@ -404,11 +404,12 @@ impl Engine {
         Ok(false)
     }
 
-    /// Runs an operation until it knows of all processes it asks about.
+    /// Runs an operation until it knows of all processes it asks about. What asks is about to change something: it goes on as a
+    /// writer.
     fn run<T>(
         &self,
         key: Digest,
-        access: Access,
+        mut access: Access,
         mut operation: impl FnMut(&mut Transition<'_>, StoreView) -> Step<T>,
     ) -> Result<T, Error> {
         let mut census = Census::default();
@@ -427,6 +428,9 @@ impl Engine {
                         if census.of(&process).is_none() {
                             census.note(process, process.liveness());
                         }
+                    }
+                    if access == Access::Read {
+                        access = Access::Write;
                     }
                 }
             }

@@ -52,9 +52,19 @@ impl AttributeKey {
         self.0.strip_prefix(&row.0)?.strip_prefix('.')
     }
 
-    /// The keys above this one, the nearest first, each with the path from it to this one.
-    fn ancestors(&self) -> impl Iterator<Item = (AttributeKey, &str)> {
-        self.0.rmatch_indices('.').map(|(at, _)| (AttributeKey(self.0[..at].to_owned()), &self.0[at + 1..]))
+    /// The path from this key to one below it.
+    fn path<'k>(&self, key: &'k AttributeKey) -> &'k str {
+        key.below(self).expect("the key is below")
+    }
+
+    /// The keys above this one, the nearest first.
+    fn ancestors(&self) -> impl Iterator<Item = AttributeKey> {
+        self.0.rmatch_indices('.').map(|(at, _)| AttributeKey(self.0[..at].to_owned()))
+    }
+
+    /// The bytes that a row of this key takes with a value of `length`.
+    fn bytes_with(&self, length: usize) -> u64 {
+        (self.0.len() + length) as u64
     }
 }
 
@@ -79,8 +89,8 @@ impl Transition<'_> {
         if let Some(row) = self.row(key)? {
             return Ok(Some(row));
         }
-        if let Some((_, path, document)) = self.row_above(key)? {
-            return Ok(find(&document, path).map(Value::to_string));
+        if let Some(above) = self.row_above(key)? {
+            return Ok(find(&above.document, above.row.path(key)).map(Value::to_string));
         }
         let rows = self.rows(Some(key))?;
         if rows.is_empty() { Ok(None) } else { Ok(Some(assemble(rows, key.0.len() + 1)?.to_string())) }
@@ -94,64 +104,97 @@ impl Transition<'_> {
     /// Applies all changes, in order. A row that several in turn go into is read and written once.
     pub fn patch(&mut self, changes: &[Change]) -> Step<()> {
         self.within(Limit::PatchChanges, changes.len() as u64)?;
-        let mut open: Option<(AttributeKey, Value)> = None;
+        let mut open: Option<Above> = None;
         for change in changes {
             let (Change::Set(key, _) | Change::Remove(key)) = change;
-            if open.as_ref().is_none_or(|(row, _)| key.below(row).is_none()) {
+            if open.as_ref().is_none_or(|above| key.below(&above.row).is_none()) {
                 self.close(open.take())?;
-                open = self.row_above(key)?.map(|(row, _, document)| (row, document));
+                match (self.spot(key)?, change) {
+                    (Spot::Above(above), _) => open = Some(above),
+                    (spot, Change::Set(key, json)) => {
+                        self.set_at(spot, key, json)?;
+                        continue;
+                    }
+                    (spot, Change::Remove(key)) => {
+                        self.remove_at(spot, key)?;
+                        continue;
+                    }
+                }
             }
-            match (change, &mut open) {
-                (Change::Set(key, json), None) => self.set(key, json)?,
-                (Change::Remove(key), None) => {
-                    self.remove(key)?;
-                }
-                (Change::Set(key, json), Some((row, document))) => {
-                    self.check_value(key, json)?;
-                    *place(document, key.below(row).expect("the row is above")) = parse(json)?;
-                }
-                (Change::Remove(key), Some((row, document))) => {
-                    take_out(document, key.below(row).expect("the row is above"));
+            let above = open.as_mut().expect("else the change was made at its own row");
+            match change {
+                Change::Set(key, json) => self.set_within(above, key, json)?,
+                Change::Remove(key) => {
+                    take_out(&mut above.document, above.row.path(key));
                 }
             }
         }
         self.close(open)
     }
 
-    fn close(&mut self, open: Option<(AttributeKey, Value)>) -> Step<()> {
-        open.map_or(Ok(()), |(row, document)| self.put_row(row, document.to_string()))
+    fn close(&mut self, open: Option<Above>) -> Step<()> {
+        open.map_or(Ok(()), |above| self.put_row(above.row, above.document.to_string(), above.bytes))
     }
 
     /// Sets `key` to a JSON text; what stood below it is replaced.
     pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
+        match self.spot(key)? {
+            Spot::Above(mut above) => {
+                self.set_within(&mut above, key, json)?;
+                self.close(Some(above))
+            }
+            spot => self.set_at(spot, key, json),
+        }
+    }
+
+    fn set_within(&self, above: &mut Above, key: &AttributeKey, json: &str) -> Step<()> {
         self.check_value(key, json)?;
-        if let Some((row, path, mut document)) = self.row_above(key)? {
-            *place(&mut document, path) = parse(json)?;
-            return self.put_row(row, document.to_string());
-        }
-        for (row, _) in self.rows(Some(key))? {
-            self.delete_row(row)?;
-        }
-        self.put_row(key.clone(), json.to_owned())
+        *place(&mut above.document, above.row.path(key)) = parse(json)?;
+        Ok(())
+    }
+
+    /// Sets a key that stands in no row above.
+    fn set_at(&mut self, spot: Spot, key: &AttributeKey, json: &str) -> Step<()> {
+        self.check_value(key, json)?;
+        let before = match spot {
+            Spot::Own(bytes) => bytes,
+            _ => {
+                self.remove_below(key)?;
+                0
+            }
+        };
+        self.put_row(key.clone(), json.to_owned(), before)
     }
 
     /// Removes `key` and all below it. Whether there was anything.
     pub fn remove(&mut self, key: &AttributeKey) -> Step<bool> {
-        if self.row(key)?.is_some() {
-            self.delete_row(key.clone())?;
-            return Ok(true);
-        }
-        if let Some((row, path, mut document)) = self.row_above(key)? {
-            let removed = take_out(&mut document, path);
-            if removed {
-                self.put_row(row, document.to_string())?;
+        match self.spot(key)? {
+            Spot::Above(mut above) => {
+                let removed = take_out(&mut above.document, above.row.path(key));
+                if removed {
+                    self.close(Some(above))?;
+                }
+                Ok(removed)
             }
-            return Ok(removed);
+            spot => self.remove_at(spot, key),
         }
+    }
+
+    /// Removes a key that stands in no row above, and all below it.
+    fn remove_at(&mut self, spot: Spot, key: &AttributeKey) -> Step<bool> {
+        match spot {
+            Spot::Own(bytes) => self.delete_row(key.clone(), bytes).map(|()| true),
+            _ => self.remove_below(key),
+        }
+    }
+
+    /// Removes the rows below `key`. Whether there were any.
+    fn remove_below(&mut self, key: &AttributeKey) -> Step<bool> {
         let rows = self.rows(Some(key))?;
         let removed = !rows.is_empty();
-        for (row, _) in rows {
-            self.delete_row(row)?;
+        for (row, value) in rows {
+            let bytes = row.bytes_with(value.len());
+            self.delete_row(row, bytes)?;
         }
         Ok(removed)
     }
@@ -215,14 +258,23 @@ impl Transition<'_> {
         self.payload(&Payload::Attribute(key.clone()))?.map(text).transpose()
     }
 
-    /// The row above `key`, if there is one, and the path from it to `key`.
-    fn row_above<'k>(&self, key: &'k AttributeKey) -> Step<Option<(AttributeKey, &'k str, Value)>> {
-        for (above, path) in key.ancestors() {
-            if let Some(row) = self.row(&above)? {
-                return Ok(Some((above, path, parse_row(&row)?)));
+    /// The row above `key`, if there is one.
+    fn row_above(&self, key: &AttributeKey) -> Step<Option<Above>> {
+        for row in key.ancestors() {
+            if let Some(json) = self.row(&row)? {
+                let bytes = row.bytes_with(json.len());
+                return Ok(Some(Above { row, bytes, document: parse_row(&json)? }));
             }
         }
         Ok(None)
+    }
+
+    /// Where a change of `key` goes. Since no row stands below another, who has a row needs to look no further.
+    fn spot(&self, key: &AttributeKey) -> Step<Spot> {
+        if let Some(length) = self.payload_length(&Payload::Attribute(key.clone()))? {
+            return Ok(Spot::Own(key.bytes_with(length)));
+        }
+        Ok(self.row_above(key)?.map_or(Spot::Free, Spot::Above))
     }
 
     /// The rows below `parent`, or all, as this operation sees them.
@@ -244,9 +296,9 @@ impl Transition<'_> {
         rows.into_iter().map(|(key, value)| Ok((key, text(value)?))).collect()
     }
 
-    fn put_row(&mut self, key: AttributeKey, json: String) -> Step<()> {
-        let before = row_bytes(&key, self.row(&key)?.as_deref());
-        let after = row_bytes(&key, Some(&json));
+    /// Writes a row over one that takes `before` bytes.
+    fn put_row(&mut self, key: AttributeKey, json: String, before: u64) -> Step<()> {
+        let after = key.bytes_with(json.len());
         self.within(Limit::MessageBytes, json.len() as u64)?;
         let attribute_bytes = Record::without(self.record().attribute_bytes, before)? + after;
         if after > before {
@@ -258,16 +310,30 @@ impl Transition<'_> {
         Ok(())
     }
 
-    fn delete_row(&mut self, key: AttributeKey) -> Step<()> {
-        let before = row_bytes(&key, self.row(&key)?.as_deref());
-        self.record_mut().attribute_bytes = Record::without(self.record().attribute_bytes, before)?;
+    /// Deletes a row that takes `bytes` bytes.
+    fn delete_row(&mut self, key: AttributeKey, bytes: u64) -> Step<()> {
+        self.record_mut().attribute_bytes = Record::without(self.record().attribute_bytes, bytes)?;
         self.delete(Payload::Attribute(key));
         Ok(())
     }
 }
 
-fn row_bytes(key: &AttributeKey, value: Option<&str>) -> u64 {
-    value.map_or(0, |value| (key.0.len() + value.len()) as u64)
+/// Where a change of a key goes.
+enum Spot {
+    /// Into its own row, which takes so many bytes.
+    Own(u64),
+    /// Into the row above.
+    Above(Above),
+    /// Into a new row; rows may stand below it.
+    Free,
+}
+
+/// A row that has been read to be changed.
+struct Above {
+    row: AttributeKey,
+    /// The bytes it takes.
+    bytes: u64,
+    document: Value,
 }
 
 fn text(row: Vec<u8>) -> Step<String> {

@@ -1,12 +1,15 @@
-//! How a record is written to bytes: a version byte, how many words there are, the words, the texts.
+//! How a record is written to bytes: a version byte, how much there is of what, the words, zeros, the texts.
 //!
 //! A record has one encoding. Every number is a word of 64 bits, little-endian, at a place that the version fixes; texts (the session's id, methods, request
 //! ids) stand together at the end, their lengths among the words. So reading is copying, and checked once. A library reads the
 //! versions it knows and refuses others; a field is added by a new version, never by changing this one.
 //!
+//! Zeros fill the record up to a multiple of [`ROOM`] bytes: most operations leave it as long as it was, and a store writes it
+//! over the old one where that is, without moving what else is on the page.
+//!
 //! ```text
-//! version u8 · words u32 · head [u64; 14] · principal [u64; 3] · late [u64; 6] · lengths of lists [u64; 5] ·
-//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · texts
+//! version u8 · words u32 · bytes of texts u32 · head [u64; 14] · principal [u64; 3] · late [u64; 6] · lengths of lists [u64; 5] ·
+//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · zeros · texts
 //! ```
 
 use std::collections::VecDeque;
@@ -18,10 +21,13 @@ use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::process::Process;
 
 /// The version of the encoding that is written.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+
+/// A record's length is a multiple of this many bytes: a pending request or two, or a few queued messages, change nothing.
+const ROOM: usize = 256;
 
 /// Bytes before the words.
-const PREFIX: usize = 1 + size_of::<u32>();
+const PREFIX: usize = 1 + 2 * size_of::<u32>();
 
 /// Bytes that are not a record this library can read.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +51,9 @@ impl Record {
     /// Reads a record. What it returns agrees with itself: an operation relies on that owners are there, and that sums are.
     pub fn decode(bytes: &[u8]) -> Result<Box<Self>, UndecodableRecord> {
         let record = match bytes.split_first() {
-            Some((&VERSION, rest)) => Reader::new(rest).and_then(Reader::record).ok_or(UndecodableRecord::Damaged)?,
-            Some((&found, _)) => return Err(UndecodableRecord::Version { found }),
-            None => return Err(UndecodableRecord::Damaged),
+            Some((&VERSION, rest)) if bytes.len() % ROOM == 0 => Reader::new(rest).and_then(Reader::record).ok_or(UndecodableRecord::Damaged)?,
+            Some((&found, _)) if found != VERSION => return Err(UndecodableRecord::Version { found }),
+            _ => return Err(UndecodableRecord::Damaged),
         };
         record.check().map_err(UndecodableRecord::Contradiction)?;
         Ok(record)
@@ -55,7 +61,7 @@ impl Record {
 
     /// Writes the record.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(512);
+        let mut bytes = Vec::with_capacity(2 * ROOM);
         bytes.push(VERSION);
         bytes.extend([0; PREFIX - 1]);
         write(&mut bytes, self.head());
@@ -74,10 +80,13 @@ impl Record {
         self.broadcasts.iter().for_each(|broadcast| write(&mut bytes, broadcast.words()));
         self.ended.iter().for_each(|ended| write(&mut bytes, ended.words()));
         let words = ((bytes.len() - PREFIX) / size_of::<u64>()) as u32;
-        bytes[1..PREFIX].copy_from_slice(&words.to_le_bytes());
-        bytes.extend(self.id.as_bytes());
-        self.pending.iter().for_each(|pending| bytes.extend(pending.method.as_bytes()));
-        self.in_flight.iter().for_each(|request| bytes.extend(text_of(&request.id).as_bytes()));
+        let methods = self.pending.iter().map(|pending| pending.method.as_str());
+        let requests = self.in_flight.iter().map(|request| text_of(&request.id));
+        let texts = std::iter::once(self.id.as_str()).chain(methods).chain(requests);
+        let length = texts.clone().map(str::len).sum::<usize>();
+        bytes[1..PREFIX].copy_from_slice([words.to_le_bytes(), (length as u32).to_le_bytes()].as_flattened());
+        bytes.resize((bytes.len() + length).next_multiple_of(ROOM) - length, 0);
+        texts.for_each(|text| bytes.extend_from_slice(text.as_bytes()));
         bytes
     }
 
@@ -246,8 +255,11 @@ struct Reader<'b> {
 impl<'b> Reader<'b> {
     fn new(bytes: &'b [u8]) -> Option<Self> {
         let (words, rest) = bytes.split_first_chunk()?;
-        let (words, texts) = rest.split_at_checked(u32::from_le_bytes(*words) as usize * size_of::<u64>())?;
-        Some(Self { words: words.as_chunks().0, texts: Texts(std::str::from_utf8(texts).ok()?) })
+        let (texts, rest) = rest.split_first_chunk()?;
+        let (words, rest) = rest.split_at_checked(u32::from_le_bytes(*words) as usize * size_of::<u64>())?;
+        let (zeros, texts) = rest.split_at_checked(rest.len().checked_sub(u32::from_le_bytes(*texts) as usize)?)?;
+        let is_one = zeros.len() < ROOM && zeros.iter().fold(0, |any, byte| any | byte) == 0;
+        is_one.then_some(Self { words: words.as_chunks().0, texts: Texts(std::str::from_utf8(texts).ok()?) })
     }
 
     fn next<const WORDS: usize>(&mut self) -> Option<[u64; WORDS]> {

@@ -160,15 +160,32 @@ impl<'t> Skimmer<'t> {
     }
 }
 
-/// How many bytes there are before a quote, a backslash or a control character.
+/// How many bytes there are before a quote, a backslash or a control character: long texts in blocks, which become vector
+/// instructions, short ones in words.
 fn plain(bytes: &[u8]) -> usize {
-    const BLOCK: usize = 32;
     let ends = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < b' ');
-    // Blocks are looked at as a whole, without a branch for each byte.
-    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | ends(byte));
-    let start = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_plain).count();
-    let rest = bytes[start..].iter().position(|&byte| ends(byte));
-    rest.map_or(bytes.len(), |rest| start + rest)
+    let (blocks, _) = bytes.as_chunks::<32>();
+    let is_plain = |block: &&[u8; 32]| block.iter().fold(0, |any, &byte| any | u8::from(ends(byte))) == 0;
+    let mut at = blocks.iter().take_while(is_plain).count() * 32;
+    let (words, _) = bytes[at..].as_chunks();
+    for &word in words {
+        match first_end(u64::from_le_bytes(word)) {
+            None => at += size_of::<u64>(),
+            Some(within) => return at + within,
+        }
+    }
+    bytes[at..].iter().position(|&byte| ends(byte)).map_or(bytes.len(), |rest| at + rest)
+}
+
+/// Which of eight bytes, counted from the lowest, is the first quote, backslash or control character. A byte less a smaller one
+/// keeps its highest bit clear; what is borrowed beyond the first that does not only reaches bytes after it.
+fn first_end(word: u64) -> Option<usize> {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHEST: u64 = u64::from_le_bytes([0x80; 8]);
+    let below = |bytes: u64, limit: u64| bytes.wrapping_sub(EACH * limit) & !bytes;
+    let is = |byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    let ends = (is(b'"') | is(b'\\') | below(word, u64::from(b' '))) & HIGHEST;
+    (ends != 0).then(|| ends.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
@@ -228,6 +245,18 @@ mod tests {
                     chars.clone().take(at).chain(instead.chars()).chain(chars.skip(at + 1)).collect();
                 prop_assert!(is_right_about(&changed), "{changed}");
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_ends_plain_text_is_found_where_it_is(mut bytes in prop::collection::vec(b' '.., 0..100), end in 0..=255_u8, at in any::<prop::sample::Index>()) {
+            bytes.retain(|byte| !matches!(byte, b'"' | b'\\'));
+            prop_assert_eq!(plain(&bytes), bytes.len());
+            let at = at.index(bytes.len() + 1);
+            bytes.insert(at, end);
+            let is_end = matches!(end, b'"' | b'\\' | 0..b' ');
+            prop_assert_eq!(plain(&bytes), if is_end { at } else { bytes.len() });
         }
     }
 

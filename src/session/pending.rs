@@ -4,8 +4,6 @@
 //! is counted and forgotten (G4). The store decides timeouts: an answer that comes at the deadline or after it is late, an
 //! answer that came before it is an answer, whenever it is claimed.
 
-use std::fmt::Write;
-
 use super::json;
 use super::outgoing::packing;
 use super::record::{Pending, PendingState, Record};
@@ -478,8 +476,9 @@ impl<'a> RequestMessage<'a> {
         const MEMBER: usize = r#"{"id":-9223372036854775808,"#.len();
         let comma = if self.empty { "" } else { "," };
         let mut text = String::with_capacity(MEMBER + self.rest.len() + room);
-        write!(text, "{{\"id\":{id}{comma}").expect("a string can be written to");
-        text.push_str(self.rest);
+        for part in ["{\"id\":", itoa::Buffer::new().format(id), comma, self.rest] {
+            text.push_str(part);
+        }
         text
     }
 }

@@ -93,6 +93,10 @@ pub enum Payload {
 pub trait Values {
     /// The payload under `key`.
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError>;
+    /// How long it is: what a change of it must know.
+    fn length(&self, key: &Payload) -> Result<Option<usize>, StoreError> {
+        Ok(self.get(key)?.map(|value| value.len()))
+    }
     /// All attribute rows below `parent`, or all there are.
     fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError>;
 }
@@ -224,6 +228,14 @@ impl<'a> Transition<'a> {
         match self.effects.payloads.get(key) {
             Some(changed) => Ok(changed.clone()),
             None => Ok(self.values.get(key)?),
+        }
+    }
+
+    /// How long a payload is.
+    pub(super) fn payload_length(&self, key: &Payload) -> Step<Option<usize>> {
+        match self.effects.payloads.get(key) {
+            Some(changed) => Ok(changed.as_ref().map(Vec::len)),
+            None => Ok(self.values.length(key)?),
         }
     }
 

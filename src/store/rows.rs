@@ -329,6 +329,10 @@ impl Values for SessionRows<'_> {
         Ok(get_value(self.rows, &payload_key(self.session, key))?.map(Cow::into_owned))
     }
 
+    fn length(&self, key: &Payload) -> Result<Option<usize>, StoreError> {
+        Ok(get_value(self.rows, &payload_key(self.session, key))?.map(|value| value.len()))
+    }
+
     fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
         let table = attribute_prefix(self.session);
         let mut prefix = table.clone();

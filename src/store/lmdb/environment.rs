@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use lmdb_master_sys as ffi;
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::error::StoreError;
 use crate::ids::random_bytes;
@@ -34,7 +34,18 @@ struct Handle {
     dbi: ffi::MDB_dbi,
     /// Random, so that revisions of different files are different.
     salt: u64,
+    /// Snapshots that have been read and given back: to renew one is less than to begin another.
+    resting: Mutex<Vec<Resting>>,
 }
+
+/// A read transaction that was reset, and its cursor. It keeps no pages; its reader slot belongs to whoever renews it.
+struct Resting {
+    txn: *mut ffi::MDB_txn,
+    cursor: Cursor,
+}
+
+/// How many snapshots rest at most: threads that read at once.
+const RESTING: usize = 8;
 
 // SAFETY: LMDB environments may be used from any thread; transactions stay on the thread that began them, since they hold a
 // guard that is not Send.
@@ -113,7 +124,7 @@ impl Environment {
 }
 
 impl Handle {
-    const NONE: Handle = Handle { env: ptr::null_mut(), dbi: 0, salt: 0 };
+    const NONE: Handle = Handle { env: ptr::null_mut(), dbi: 0, salt: 0, resting: Mutex::new(Vec::new()) };
 
     fn open(opening: &Opening) -> Result<Self, StoreError> {
         let path = opening.directory.as_path();
@@ -136,7 +147,8 @@ impl Handle {
                 return Err(error);
             }
         }
-        let mut handle = Self { env, dbi: 0, salt: u64::from_le_bytes(random_bytes()) };
+        let salt = u64::from_le_bytes(random_bytes());
+        let mut handle = Self { env, dbi: 0, salt, resting: Mutex::default() };
         match handle.open_database(path) {
             Ok(dbi) => {
                 handle.dbi = dbi;
@@ -163,8 +175,18 @@ impl Handle {
 
     /// Closes the environment; no transaction of it may be live.
     fn close(self) {
+        self.resting.into_inner().into_iter().for_each(Resting::end);
         // SAFETY: transactions borrow a handle, and this one is owned; a null handle is allowed.
         unsafe { ffi::mdb_env_close(self.env) };
+    }
+
+    /// Begins what [`Transaction`] is made of; LMDB's number when it cannot.
+    fn begin_or_renew(&self, flags: c_uint) -> Result<(*mut ffi::MDB_txn, OnceCell<Cursor>), c_int> {
+        let resting = if flags & ffi::MDB_RDONLY == 0 { None } else { self.resting.lock().pop() };
+        match resting {
+            Some(resting) => resting.renew().map(|(txn, cursor)| (txn, OnceCell::from(cursor))),
+            None => self.begin(flags).map(|txn| (txn, OnceCell::new())),
+        }
     }
 
     /// Begins a transaction; LMDB's number when it cannot.
@@ -203,6 +225,32 @@ impl Handle {
     }
 }
 
+impl Resting {
+    /// A snapshot of now; LMDB's number when there can be none.
+    fn renew(self) -> Result<(*mut ffi::MDB_txn, Cursor), c_int> {
+        // SAFETY: the transaction was reset and is this value's own; the cursor was opened in it and is renewed with it.
+        let renewed = unsafe {
+            match ffi::mdb_txn_renew(self.txn) {
+                ffi::MDB_SUCCESS => ffi::mdb_cursor_renew(self.txn, self.cursor.0),
+                failed => failed,
+            }
+        };
+        match renewed {
+            ffi::MDB_SUCCESS => Ok((self.txn, self.cursor)),
+            failed => {
+                self.end();
+                Err(failed)
+            }
+        }
+    }
+
+    fn end(self) {
+        drop(self.cursor);
+        // SAFETY: the transaction is this value's own and is not used again; its cursor is closed.
+        unsafe { ffi::mdb_txn_abort(self.txn) };
+    }
+}
+
 /// A process that has, or had, a snapshot open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reader {
@@ -236,18 +284,18 @@ impl<'e> Transaction<'e> {
     fn begin(environment: &'e Environment, flags: c_uint) -> Result<Self, StoreError> {
         let path = environment.path();
         let mut handle = environment.handle.read();
-        let mut begun = handle.begin(flags);
-        if begun == Err(ffi::MDB_READERS_FULL) && handle.clear_dead_readers(path)? > 0 {
-            begun = handle.begin(flags);
+        let mut begun = handle.begin_or_renew(flags);
+        if matches!(begun, Err(ffi::MDB_READERS_FULL)) && handle.clear_dead_readers(path)? > 0 {
+            begun = handle.begin_or_renew(flags);
         }
-        if begun == Err(ffi::MDB_PANIC) {
+        if matches!(begun, Err(ffi::MDB_PANIC)) {
             drop(handle);
             environment.revive()?;
             handle = environment.handle.read();
-            begun = handle.begin(flags);
+            begun = handle.begin_or_renew(flags);
         }
         match begun {
-            Ok(txn) => Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor: OnceCell::new(), handle }),
+            Ok((txn, cursor)) => Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor, handle }),
             Err(result) => Err(check("begin a transaction", path, result).expect_err("it failed")),
         }
     }
@@ -302,11 +350,21 @@ impl<'e> Transaction<'e> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        self.cursor.take();
-        if !self.txn.is_null() {
-            // SAFETY: the transaction is live and is not used again.
-            unsafe { ffi::mdb_txn_abort(self.txn) };
+        let cursor = self.cursor.take();
+        if self.txn.is_null() {
+            return;
         }
+        if let (Some(cursor), false) = (cursor, self.writes) {
+            let mut resting = self.handle.resting.lock();
+            if resting.len() < RESTING {
+                // SAFETY: the transaction reads, is live, and is not used before it is renewed.
+                unsafe { ffi::mdb_txn_reset(self.txn) };
+                resting.push(Resting { txn: self.txn, cursor });
+                return;
+            }
+        }
+        // SAFETY: the transaction is live and is not used again; its cursor is closed.
+        unsafe { ffi::mdb_txn_abort(self.txn) };
     }
 }
 

@@ -208,6 +208,18 @@ pub enum StoreError {
         /// How long this process waited.
         waited_ms: u64,
     },
+    /// A writer has kept all others waiting for too long: it was stopped while it wrote.
+    #[error(
+        "store {path}: thread {holder} has been writing for {waited_ms} ms and keeps all others waiting; let it go on (SIGCONT) or end it"
+    )]
+    Stalled {
+        /// The store.
+        path: PathBuf,
+        /// Who writes, as the kernel numbers threads; a process's first thread has the process's number.
+        holder: u32,
+        /// How long this process waited.
+        waited_ms: u64,
+    },
     /// The logical byte limit, the map, or the file system is full. What frees space still works.
     #[error(
         "store is full: {used} of {limit} bytes used and {needed} more needed{detail}; destroy sessions or raise max_store_bytes"
@@ -284,6 +296,7 @@ impl StoreError {
             StoreError::Io { .. }
             | StoreError::Unsafe { .. }
             | StoreError::Busy { .. }
+            | StoreError::Stalled { .. }
             | StoreError::Server { .. }
             | StoreError::Lmdb { .. } => ErrorKind::StoreUnavailable,
             StoreError::Full { .. } => ErrorKind::StoreFull,

@@ -11,9 +11,9 @@ pub(super) use platform::{sleep, wake};
 mod platform {
     use super::{AtomicU32, Duration, Slept};
 
-    pub(in crate::bell) fn wake(word: &AtomicU32) {
+    pub(in crate::bell) fn wake(word: &AtomicU32, sleepers: i32) {
         // SAFETY: the word is a live, aligned u32; FUTEX_WAKE takes no other pointer.
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, sleepers) };
     }
 
     pub(in crate::bell) fn sleep(word: &AtomicU32, value: u32, timeout: Duration) -> Slept {
@@ -38,7 +38,7 @@ mod platform {
 
     use super::{AtomicU32, Duration, Slept};
 
-    pub(in crate::bell) fn wake(_word: &AtomicU32) {}
+    pub(in crate::bell) fn wake(_word: &AtomicU32, _sleepers: i32) {}
 
     pub(in crate::bell) fn sleep(word: &AtomicU32, value: u32, timeout: Duration) -> Slept {
         let end = std::time::Instant::now() + timeout;

@@ -88,6 +88,8 @@ struct Header {
     counters: Counters,
     /// How many wait for a mutex of the store; killed ones stay counted.
     waiting: AtomicU32,
+    /// 1 while a writer may sleep until another one is done.
+    turn: AtomicU32,
 }
 
 /// A mapped bell.
@@ -132,7 +134,7 @@ impl Bell {
         let slot = self.slot(ring.slot());
         slot.value.fetch_add(1, Ordering::SeqCst);
         if slot.sleepers.load(Ordering::SeqCst) != 0 {
-            futex::wake(&slot.value);
+            futex::wake(&slot.value, i32::MAX);
         }
     }
 
@@ -162,7 +164,7 @@ impl Bell {
         for slot in 0..SLOTS {
             let slot = self.slot(slot);
             slot.value.fetch_add(1, Ordering::SeqCst);
-            futex::wake(&slot.value);
+            futex::wake(&slot.value, i32::MAX);
         }
     }
 
@@ -170,6 +172,7 @@ impl Bell {
     pub(crate) fn begin_anew(&self) {
         self.header().retired.store(0, Ordering::SeqCst);
         self.header().waiting.store(0, Ordering::SeqCst);
+        self.header().turn.store(0, Ordering::SeqCst);
         for slot in 0..SLOTS {
             self.slot(slot).sleepers.store(0, Ordering::SeqCst);
         }
@@ -198,6 +201,30 @@ impl Bell {
     /// Whether anybody waits for a mutex of the store.
     pub(crate) fn is_anybody_waiting(&self) -> bool {
         self.header().waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Says that a writer is about to sleep until another one is done; to be followed by a look whether that is still needed.
+    pub(crate) fn want_turn(&self) {
+        self.header().turn.store(1, Ordering::SeqCst);
+    }
+
+    /// Sleeps until a writer is done that sees what [`Bell::want_turn`] said, for at most `timeout`.
+    pub(crate) fn await_turn(&self, timeout: Duration) {
+        futex::sleep(&self.header().turn, 1, timeout);
+    }
+
+    /// Wakes one of the writers that sleep, if there may be any.
+    pub(crate) fn give_turn(&self) {
+        let turn = &self.header().turn;
+        if turn.load(Ordering::SeqCst) != 0 && turn.swap(0, Ordering::SeqCst) != 0 {
+            futex::wake(turn, 1);
+        }
+    }
+
+    /// Takes what is meant for a sleeper, as one does that is woken and killed.
+    #[cfg(test)]
+    pub(crate) fn lose_turn(&self) {
+        self.header().turn.store(0, Ordering::SeqCst);
     }
 
     fn header(&self) -> &Header {

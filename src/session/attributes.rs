@@ -30,11 +30,14 @@ impl AttributeKey {
     /// Checks `key`.
     pub fn new(key: impl Into<String>) -> Result<Self, InvalidArgument> {
         let key = key.into();
-        let reason = if key.is_empty() || key.split('.').any(str::is_empty) {
+        let mut before = b'.';
+        let has_empty_segment = key.bytes().any(|byte| std::mem::replace(&mut before, byte) == b'.' && byte == b'.');
+        let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        let reason = if before == b'.' || has_empty_segment {
             "its segments must not be empty".to_owned()
         } else if key.len() > MAX_KEY {
             format!("it is {} bytes long and the limit is {MAX_KEY}", key.len())
-        } else if key.chars().any(char::is_control) {
+        } else if !is_printable && key.chars().any(char::is_control) {
             "control characters are not allowed".to_owned()
         } else {
             return Ok(Self(key));
@@ -282,7 +285,7 @@ impl Transition<'_> {
         let mut rows: BTreeMap<_, _> = self.values.attributes(parent)?.into_iter().collect();
         let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
         let first = Payload::Attribute(AttributeKey(prefix.clone()));
-        for (key, value) in self.effects.payloads.range(first..) {
+        for (key, value) in self.effects.payloads.range_from(&first) {
             match (key, value) {
                 (Payload::Attribute(key), Some(value)) if key.0.starts_with(&prefix) => {
                     rows.insert(key.clone(), value.clone());

@@ -51,7 +51,9 @@ impl Record {
     /// Reads a record. What it returns agrees with itself: an operation relies on that owners are there, and that sums are.
     pub fn decode(bytes: &[u8]) -> Result<Box<Self>, UndecodableRecord> {
         let record = match bytes.split_first() {
-            Some((&VERSION, rest)) if bytes.len() % ROOM == 0 => Reader::new(rest).and_then(Reader::record).ok_or(UndecodableRecord::Damaged)?,
+            Some((&VERSION, rest)) if bytes.len().is_multiple_of(ROOM) => {
+                Reader::new(rest).and_then(Reader::record).ok_or(UndecodableRecord::Damaged)?
+            }
             Some((&found, _)) if found != VERSION => return Err(UndecodableRecord::Version { found }),
             _ => return Err(UndecodableRecord::Damaged),
         };
@@ -272,7 +274,8 @@ impl<'b> Reader<'b> {
         let (list, rest) = self.words.split_at_checked(usize::try_from(length).ok()?.checked_mul(WORDS)?)?;
         self.words = rest;
         let entries = list.as_chunks::<WORDS>().0.iter();
-        let mut list = Vec::with_capacity(entries.len());
+        // Most operations that change a list add one.
+        let mut list = Vec::with_capacity(if entries.len() == 0 { 0 } else { entries.len() + 1 });
         for words in entries {
             list.push(T::read(words.map(u64::from_le_bytes), &mut self.texts)?);
         }

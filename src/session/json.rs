@@ -160,18 +160,21 @@ impl<'t> Skimmer<'t> {
     }
 }
 
-/// How many bytes there are before a quote, a backslash or a control character: long texts in blocks, which become vector
-/// instructions, short ones in words.
+/// How many bytes there are before a quote, a backslash or a control character.
 fn plain(bytes: &[u8]) -> usize {
+    const SHORT: usize = 32;
     let ends = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < b' ');
-    let (blocks, _) = bytes.as_chunks::<32>();
-    let is_plain = |block: &&[u8; 32]| block.iter().fold(0, |any, &byte| any | u8::from(ends(byte))) == 0;
-    let mut at = blocks.iter().take_while(is_plain).count() * 32;
-    let (words, _) = bytes[at..].as_chunks();
-    for &word in words {
-        match first_end(u64::from_le_bytes(word)) {
-            None => at += size_of::<u64>(),
-            Some(within) => return at + within,
+    let mut at = 0;
+    // Words find the end of most texts; of long ones, blocks are passed over with vector instructions.
+    while let Some(&word) = bytes[at..].first_chunk() {
+        if let Some(within) = first_end(u64::from_le_bytes(word)) {
+            return at + within;
+        }
+        at += size_of::<u64>();
+        if at == SHORT {
+            let (blocks, _) = bytes[at..].as_chunks::<32>();
+            let is_plain = |block: &&[u8; 32]| block.iter().fold(0, |any, &byte| any | u8::from(ends(byte))) == 0;
+            at += blocks.iter().take_while(is_plain).count() * 32;
         }
     }
     bytes[at..].iter().position(|&byte| ends(byte)).map_or(bytes.len(), |rest| at + rest)

@@ -4,7 +4,7 @@
 //! an incarnation, and no operation but `create` makes a record (G7).
 
 use super::record::{IndexKey, Record};
-use super::transition::{Handle, Population, RecordChange, Refusal, Step, Transition, session_not_found};
+use super::transition::{Changes, Handle, Population, RecordChange, Refusal, Step, Transition, session_not_found};
 use crate::clock::Millis;
 use crate::ids::{Digest, SessionId};
 use crate::process::Liveness;
@@ -128,7 +128,7 @@ impl Transition<'_> {
         self.effects.index = Some((Some(indexed), None));
         self.effects.population = Some((Population::Removed, principal));
         self.effects.record = RecordChange::Remove;
-        self.effects.payloads.clear();
+        self.effects.payloads = Changes::default();
         Ok(())
     }
 

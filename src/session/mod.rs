@@ -37,6 +37,6 @@ pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Regist
 pub use record::{IndexKey, Record};
 pub(crate) use steady::steady;
 pub use transition::{
-    Census, Context, Count, Decided, Effects, Handle, Payload, Population, RecordChange, Refusal, Step, Transition,
-    Values,
+    Census, Changes, Context, Count, Decided, Effects, Handle, Payload, Population, RecordChange, Refusal, Step,
+    Transition, Values,
 };

@@ -13,7 +13,8 @@ use crate::settings::MAX_QUEUE;
 /// About what of a record is there in every session, with its keys and what is remembered.
 const FIXED_BYTES: usize = 512;
 
-/// Beyond every time, count and sum that a record comes to: sums of a few of these do not overflow.
+/// Beyond every time, count and sum that a record comes to: sums of a few of these do not overflow. A power of two: no bit of it
+/// or above is set in any of them.
 const BEYOND: u64 = 1 << 60;
 
 /// How many requests that did not end with a claimed answer are remembered, so that a late response is told why it is late.
@@ -141,7 +142,7 @@ impl Record {
             .flat_map(|owner| [owner.lease, owner.lease_until, owner.head, owner.tail, owner.bytes, owner.events]);
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
         let all = numbers.into_iter().chain(sums).chain(requests).chain(of_owners).chain(deadlines);
-        ensure(all.max() < Some(BEYOND), "a time, a count or a sum is too large")?;
+        ensure(all.fold(0, |any, number| any | number) < BEYOND, "a time, a count or a sum is too large")?;
         ensure(self.ended.len() <= REMEMBERED, "it remembers too many requests")?;
         ensure(self.owners.is_sorted_by(|a, b| a.number < b.number), "its owners are not in order")?;
         ensure(self.owners.last().is_none_or(|last| last.number < self.next_owner), "a new owner's number is taken")?;

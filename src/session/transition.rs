@@ -1,7 +1,5 @@
 //! One operation on one session: what it read, what it changed, what must follow.
 
-use std::collections::BTreeMap;
-
 use super::attributes::AttributeKey;
 use super::pending::LateReason;
 use super::record::{IndexKey, Record};
@@ -124,6 +122,62 @@ pub enum Count {
     OwnerReleased,
 }
 
+/// Payloads to write (`Some`) or delete (`None`), in the order of their keys. Most operations change one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes(Vec<(Payload, Option<Vec<u8>>)>);
+
+impl Changes {
+    /// What becomes of a payload, if it changes.
+    pub fn get(&self, key: &Payload) -> Option<&Option<Vec<u8>>> {
+        self.find(key).ok().map(|at| &self.0[at].1)
+    }
+
+    /// Writes or deletes a payload, whatever was to become of it.
+    pub fn insert(&mut self, key: Payload, value: Option<Vec<u8>>) {
+        match self.find(&key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    /// The changes from `first` on.
+    pub fn range_from(&self, first: &Payload) -> &[(Payload, Option<Vec<u8>>)] {
+        let (Ok(at) | Err(at)) = self.find(first);
+        &self.0[at..]
+    }
+
+    /// All changes.
+    pub fn iter(&self) -> std::slice::Iter<'_, (Payload, Option<Vec<u8>>)> {
+        self.0.iter()
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn find(&self, key: &Payload) -> Result<usize, usize> {
+        self.0.binary_search_by(|(changed, _)| changed.cmp(key))
+    }
+}
+
+impl FromIterator<(Payload, Option<Vec<u8>>)> for Changes {
+    fn from_iter<T: IntoIterator<Item = (Payload, Option<Vec<u8>>)>>(all: T) -> Self {
+        let mut changes = Self::default();
+        all.into_iter().for_each(|(key, value)| changes.insert(key, value));
+        changes
+    }
+}
+
+impl IntoIterator for Changes {
+    type Item = (Payload, Option<Vec<u8>>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// What must follow from an operation besides the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
@@ -131,8 +185,8 @@ pub struct Effects {
     pub record: RecordChange,
     /// Whether everything an earlier session of this id left behind is removed first.
     pub purge: bool,
-    /// Payloads to write (`Some`) or delete (`None`).
-    pub payloads: BTreeMap<Payload, Option<Vec<u8>>>,
+    /// Payloads to write or delete.
+    pub payloads: Changes,
     /// The session's place in the expiry index before and after, when it changes.
     pub index: Option<(Option<IndexKey>, Option<IndexKey>)>,
     /// Whether a session was added to or removed from those of this principal.

@@ -333,7 +333,7 @@ pub(super) fn carry_out(
     if let (RecordChange::Write, Some(record)) = (effects.record, record) {
         put_value(rows, &record_key(session), &record.encode())?;
     }
-    for (payload, value) in &effects.payloads {
+    for (payload, value) in effects.payloads.iter() {
         fault::point("between-rows");
         let key = payload_key(session, payload);
         match value {

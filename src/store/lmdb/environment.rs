@@ -85,7 +85,7 @@ impl Environment {
         if handle.is_usable() {
             return Ok(());
         }
-        std::mem::replace(&mut *handle, Handle::NONE).close();
+        std::mem::replace(&mut *handle, Handle::none()).close();
         *handle = Handle::open(&self.opening)?;
         Ok(())
     }
@@ -124,7 +124,9 @@ impl Environment {
 }
 
 impl Handle {
-    const NONE: Handle = Handle { env: ptr::null_mut(), dbi: 0, salt: 0, resting: Mutex::new(Vec::new()) };
+    fn none() -> Self {
+        Self { env: ptr::null_mut(), dbi: 0, salt: 0, resting: Mutex::default() }
+    }
 
     fn open(opening: &Opening) -> Result<Self, StoreError> {
         let path = opening.directory.as_path();

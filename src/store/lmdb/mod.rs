@@ -201,6 +201,16 @@ impl Files {
         begun
     }
 
+    /// Waits until no other process writes.
+    fn await_turn(&self) -> Result<(), StoreError> {
+        let stalled = self.nudge.await_turn(&self.bell, opening::PATIENCE);
+        stalled.map_err(|stalled| StoreError::Stalled {
+            path: self.directory.path.clone(),
+            holder: stalled.holder,
+            waited_ms: stalled.waited.as_millis() as u64,
+        })
+    }
+
     fn data_bytes(&self) -> u64 {
         std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
     }
@@ -288,6 +298,9 @@ impl Transactions for Files {
 
     fn write<T>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
         let mut try_once = || -> (Result<T, Refusal>, bool) {
+            if let Err(error) = self.await_turn() {
+                return (Err(error.into()), false);
+            }
             let mut transaction = match self.nudge.counted(&self.bell, || self.environment.write()) {
                 Ok(transaction) => transaction,
                 Err(error) => return (Err(error.into()), false),

@@ -1,5 +1,10 @@
-//! A wake-up for whoever waits for one of LMDB's mutexes that is free.
+//! Waiting for LMDB's mutexes, in a way that neither loses a waiter nor time.
 //!
+//! A writer has its mutex for some microseconds; to sleep and to be woken takes ten times as long. So whoever finds the mutex
+//! taken looks at it for a while, and then sleeps on a word of the bell, from which a writer that is done wakes one sleeper, and
+//! no other until that one has had its turn. That sleep ends by itself after [`TICK`], so a killed process keeps nobody.
+//!
+//! Two that find the mutex free at once may still meet in it, and then one waits there.
 //! LMDB's mutexes are robust: the kernel gives back what a killed process held. But glibc wakes one waiter when such a mutex is
 //! given back, and forgets that there are others until that one has it. Is that one killed before, and has a third process
 //! taken the mutex meanwhile, then nobody wakes the others: they sleep beside a free mutex until somebody waits for it again
@@ -9,16 +14,67 @@
 
 use std::fs::File;
 use std::io;
+use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 
-/// LMDB's mutexes, as far as waking goes.
-pub(super) struct Nudge(platform::Mutexes);
+/// How often a writer looks whether the mutex is free before it sleeps: some 10 microseconds.
+const LOOKS: u32 = 500;
+/// The longest sleep before another look.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Who has kept a writer waiting for too long.
+#[derive(Debug)]
+pub(super) struct Stalled {
+    /// As the kernel numbers threads.
+    pub(super) holder: u32,
+    pub(super) waited: Duration,
+}
+
+/// LMDB's mutexes, as far as waiting goes.
+pub(super) struct Nudge {
+    mutexes: platform::Mutexes,
+    /// None where whoever has the mutex cannot go on while somebody looks at it.
+    looks: u32,
+}
 
 impl Nudge {
     /// For the mutexes in `lock_file`, before LMDB has it open: closing a descriptor later would drop its locks.
     pub(super) fn new(lock_file: &File) -> io::Result<Self> {
-        platform::Mutexes::map(lock_file).map(Self)
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self { mutexes: platform::Mutexes::map(lock_file)?, looks: if processors > 1 { LOOKS } else { 0 } })
+    }
+
+    /// Waits until no writer has the mutex, for at most `patience`.
+    pub(super) fn await_turn(&self, bell: &Bell, patience: Duration) -> Result<(), Stalled> {
+        let is_free = || self.mutexes.writer() == 0;
+        if is_free() {
+            return Ok(());
+        }
+        for _ in 0..self.looks {
+            std::hint::spin_loop();
+            if is_free() {
+                return Ok(());
+            }
+        }
+        let since = Instant::now();
+        loop {
+            bell.want_turn();
+            let holder = self.mutexes.writer();
+            if holder == 0 {
+                return Ok(());
+            }
+            let waited = since.elapsed();
+            if waited >= patience {
+                return Err(Stalled { holder, waited });
+            }
+            bell.await_turn(TICK);
+            if is_free() {
+                // Others may sleep, too: they are woken when this one is done.
+                bell.want_turn();
+                return Ok(());
+            }
+        }
     }
 
     /// Runs what may wait for a mutex.
@@ -29,10 +85,11 @@ impl Nudge {
         result
     }
 
-    /// After a mutex was given back: wakes a sleeper that may have been forgotten.
+    /// After a mutex was given back: wakes the next to have its turn, and a sleeper that may have been forgotten.
     pub(super) fn wake(&self, bell: &Bell) {
+        bell.give_turn();
         if bell.is_anybody_waiting() {
-            self.0.wake();
+            self.mutexes.wake_forgotten();
         }
     }
 }
@@ -44,7 +101,7 @@ mod platform {
     use std::io;
     use std::os::fd::AsRawFd;
     use std::ptr::NonNull;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// LMDB's lock file begins with its magic, its format, a transaction's number and the number of readers, then comes the
     /// mutex of the table of readers, then, in a cache line of its own, that of writers (`MDB_txninfo`). A mutex begins with the
@@ -53,6 +110,10 @@ mod platform {
         .next_multiple_of(align_of::<libc::pthread_mutex_t>());
     const OF_WRITERS: usize = (OF_READERS + size_of::<libc::pthread_mutex_t>()).next_multiple_of(64);
     const PAGE: usize = 4096;
+    /// Of the word: the holder's thread.
+    const HOLDER: u32 = 0x3fff_ffff;
+    /// Of the word: whoever has the mutex will wake a sleeper.
+    const WAKES: u32 = 0x8000_0000;
 
     pub(super) struct Mutexes(NonNull<u8>);
 
@@ -74,10 +135,18 @@ mod platform {
             Ok(Self(NonNull::new(map.cast()).expect("a mapping is not at 0")))
         }
 
-        pub(super) fn wake(&self) {
-            for offset in [OF_READERS, OF_WRITERS] {
-                // SAFETY: the word is mapped and aligned; FUTEX_WAKE reads no memory.
-                unsafe { libc::syscall(libc::SYS_futex, self.word(offset).as_ptr(), libc::FUTEX_WAKE, 1) };
+        /// Who has the mutex of writers, as the kernel numbers threads; 0 when it is free, or when its holder was killed.
+        pub(super) fn writer(&self) -> u32 {
+            self.word(OF_WRITERS).load(Ordering::SeqCst) & HOLDER
+        }
+
+        /// Wakes one sleeper of each mutex whose holder, if it has one, will wake nobody.
+        pub(super) fn wake_forgotten(&self) {
+            for word in [OF_READERS, OF_WRITERS].map(|offset| self.word(offset)) {
+                if word.load(Ordering::SeqCst) & WAKES == 0 {
+                    // SAFETY: the word is mapped and aligned; FUTEX_WAKE reads no memory.
+                    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+                }
             }
         }
 
@@ -85,12 +154,6 @@ mod platform {
             // SAFETY: both offsets are within the page and multiples of a mutex's alignment; any bytes are a valid atomic,
             // which is only read.
             unsafe { self.0.add(offset).cast().as_ref() }
-        }
-
-        /// Who holds the mutex of writers, as the kernel numbers threads; 0 when it is free.
-        #[cfg(test)]
-        pub(super) fn writer(&self) -> u32 {
-            self.word(OF_WRITERS).load(std::sync::atomic::Ordering::SeqCst) & 0x3fff_ffff
         }
 
         /// Sleeps until it is woken, as a waiter does that everybody has forgotten.
@@ -123,13 +186,20 @@ mod platform {
             Ok(Self)
         }
 
-        pub(super) fn wake(&self) {}
+        /// Nobody that can be seen: all wait in the mutex.
+        pub(super) fn writer(&self) -> u32 {
+            0
+        }
+
+        pub(super) fn wake_forgotten(&self) {}
     }
 }
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     use super::super::{Files, Lmdb};
     use crate::dsn::Dsn;
@@ -149,12 +219,66 @@ mod tests {
     #[test]
     fn the_word_of_a_mutex_names_whoever_holds_it() {
         let (_directory, files) = files();
-        assert_eq!(files.nudge.0.writer(), 0);
-        let seen = files.write(|_| Ok(Verdict::Abandon(files.nudge.0.writer())));
+        assert_eq!(files.nudge.mutexes.writer(), 0);
+        let seen = files.write(|_| Ok(Verdict::Abandon(files.nudge.mutexes.writer())));
         // SAFETY: gettid cannot fail.
         let thread = unsafe { libc::gettid() };
         assert_eq!(seen.map_err(|_| ()), Ok(thread as u32));
-        assert_eq!(files.nudge.0.writer(), 0);
+        assert_eq!(files.nudge.mutexes.writer(), 0);
+    }
+
+    /// Runs `meanwhile` while another thread writes, until the end of `meanwhile`.
+    fn while_somebody_writes(files: &Arc<Files>, meanwhile: impl FnOnce()) {
+        let ((begun, has_begun), (end, ended)) = (channel(), channel::<()>());
+        let writer = {
+            let files = files.clone();
+            std::thread::spawn(move || {
+                let written: Result<(), Refusal> = files.write(|_| {
+                    begun.send(()).expect("the test listens");
+                    let _ = ended.recv();
+                    Ok(Verdict::Abandon(()))
+                });
+                written.map_err(|_| ()).expect("nothing is in its way");
+            })
+        };
+        has_begun.recv().expect("it begins");
+        meanwhile();
+        drop(end);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn g8_a_writer_has_its_turn_though_another_was_woken_instead_and_killed() {
+        let (_directory, files) = files();
+        let waiter = {
+            let mut waiter = None;
+            while_somebody_writes(&files, || {
+                let files = files.clone();
+                waiter = Some(std::thread::spawn(move || {
+                    let written: Result<(), Refusal> = files.write(|_| Ok(Verdict::Abandon(())));
+                    written.map_err(|_| ())
+                }));
+            });
+            waiter.unwrap()
+        };
+        // What was meant for it goes to nobody, again and again.
+        while !waiter.is_finished() {
+            files.bell.lose_turn();
+            std::thread::yield_now();
+        }
+        assert_eq!(waiter.join().unwrap(), Ok(()));
+    }
+
+    #[test]
+    fn who_waits_for_a_writer_that_was_stopped_is_told_which_one_it_is() {
+        let (_directory, files) = files();
+        let mut told = None;
+        while_somebody_writes(&files, || {
+            told = files.nudge.await_turn(&files.bell, Duration::from_millis(1)).err();
+        });
+        let told = told.expect("the writer did not end");
+        assert!(told.holder != 0 && told.waited >= Duration::from_millis(1), "{told:?}");
+        assert!(files.nudge.await_turn(&files.bell, Duration::ZERO).is_ok(), "it has ended");
     }
 
     #[test]
@@ -162,7 +286,7 @@ mod tests {
         let (_directory, files) = files();
         let sleeper = {
             let files = files.clone();
-            std::thread::spawn(move || files.nudge.counted(&files.bell, || files.nudge.0.sleep_forgotten()))
+            std::thread::spawn(move || files.nudge.counted(&files.bell, || files.nudge.mutexes.sleep_forgotten()))
         };
         while !sleeper.is_finished() {
             let written: Result<(), Refusal> = files.write(|_| Ok(Verdict::Abandon(())));

@@ -34,7 +34,7 @@ const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
 /// The size of the map, the same for every process whatever its limits: only what is written takes memory.
 pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
 /// How long to wait for another process that is opening the store.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to drop the locks of a killed process.
 const A_MOMENT: Duration = Duration::from_secs(1);
 

@@ -59,7 +59,7 @@ use cache::{Cache, Seen};
 use connection::Connections;
 use listener::Listener;
 use script::{Answer, Asked, Request, Verdict, Version};
-use speculation::{Attributes, Changes, Speculation};
+use speculation::{Attributes, Known, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
 const GRACE_MS: Millis = 600_000;
@@ -131,7 +131,7 @@ struct Work<'w> {
     /// The session it is decided on.
     seen: Seen,
     /// What is known of its messages and responses, and of its attributes.
-    payloads: Changes,
+    payloads: Known,
     attributes: Arc<Attributes>,
     /// The server's time at which that was the session, if it has said so since the operation began.
     confirmed: Option<Millis>,
@@ -220,7 +220,7 @@ impl RedisStore {
             store: self,
             process,
             session,
-            payloads: Changes::new(),
+            payloads: Known::new(),
             attributes: seen.attributes.clone(),
             seen,
             confirmed: None,

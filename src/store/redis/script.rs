@@ -1,14 +1,13 @@
 //! The scripts that run in the server, what they are asked and what they answer.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use redis::{Cmd, Value};
 
 use crate::clock::Millis;
-use crate::session::{AttributeKey, Payload};
+use crate::session::{AttributeKey, Changes, Payload};
 
 /// A script and the name that the server knows it by.
 pub(super) struct Script {
@@ -71,7 +70,7 @@ pub(super) struct Request<'r> {
     pub(super) record: Option<Vec<u8>>,
     pub(super) asked: &'r Asked,
     /// Payloads to write or delete.
-    pub(super) payloads: &'r BTreeMap<Payload, Option<Vec<u8>>>,
+    pub(super) payloads: &'r Changes,
     /// Channels to publish to.
     pub(super) channels: Vec<String>,
 }
@@ -84,7 +83,7 @@ impl Request<'_> {
         if let Some(record) = &self.record {
             puts.extend([Cow::from(b"r"), Cow::from(record)]);
         }
-        for (payload, value) in self.payloads {
+        for (payload, value) in self.payloads.iter() {
             match (payload, value) {
                 (Payload::Attribute(name), Some(value)) => {
                     row_puts.extend([Cow::from(name.as_str().as_bytes()), Cow::from(value)]);

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use super::script::{Answer, Asked};
 use crate::error::StoreError;
-use crate::session::{AttributeKey, Payload, Values};
+use crate::session::{AttributeKey, Changes, Payload, Values};
 
 /// How many bytes of a session's attributes a process keeps.
 const KEPT_BYTES: usize = 64 << 10;
 
 type Row = (AttributeKey, Vec<u8>);
-/// Payloads; none where one is not there, or goes.
-pub(super) type Changes = BTreeMap<Payload, Option<Vec<u8>>>;
+/// Payloads as far as they are known; none where one is not there.
+pub(super) type Known = BTreeMap<Payload, Option<Vec<u8>>>;
 
 /// What is known of a session's attributes at one version.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Attributes {
 
     /// What is known after an operation's changes.
     pub(super) fn change(self: &mut Arc<Self>, changes: &Changes) {
-        for (payload, value) in changes {
+        for (payload, value) in changes.iter() {
             let Payload::Attribute(name) = payload else { continue };
             let known = Arc::make_mut(self);
             for (_, rows) in known.listings.iter_mut().filter(|(prefix, _)| name.as_str().starts_with(prefix)) {
@@ -71,13 +71,13 @@ impl Attributes {
 
 /// The payloads of a session as far as they are known.
 pub(super) struct Speculation<'k> {
-    payloads: &'k Changes,
+    payloads: &'k Known,
     attributes: &'k Attributes,
     asked: RefCell<Asked>,
 }
 
 impl<'k> Speculation<'k> {
-    pub(super) fn on(payloads: &'k Changes, attributes: &'k Attributes) -> Self {
+    pub(super) fn on(payloads: &'k Known, attributes: &'k Attributes) -> Self {
         Self { payloads, attributes, asked: RefCell::default() }
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_known_afterwards_and_after_changes() {
         let mut known = Arc::<Attributes>::default();
-        let nothing = Changes::new();
+        let nothing = Known::new();
         let values = Speculation::on(&nothing, &known);
         assert_eq!(values.get(&Payload::Attribute(key("a.b"))).unwrap(), None);
         assert!(values.attributes(Some(&key("a"))).unwrap().is_empty());
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_known_has_a_stand_in() {
-        let (nothing, attributes) = (Changes::new(), Attributes::default());
+        let (nothing, attributes) = (Known::new(), Attributes::default());
         let values = Speculation::on(&nothing, &attributes);
         let payload = Payload::Outgoing { owner: 1, sequence: 1 };
         assert!(values.get(&payload).unwrap().is_some() && values.get(&payload).unwrap().is_some());

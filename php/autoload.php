@@ -38,6 +38,7 @@ spl_autoload_register(static function (string $class): void {
         'McpState\Ffi\Failure' => __DIR__ . '/src/Ffi/Failure.php',
         'McpState\Ffi\Handle' => __DIR__ . '/src/Ffi/Handle.php',
         'McpState\Ffi\Library' => __DIR__ . '/src/Ffi/Library.php',
+        'McpState\Ffi\Memory' => __DIR__ . '/src/Ffi/Memory.php',
         'McpState\Ffi\RequestEnd' => __DIR__ . '/src/Ffi/RequestEnd.php',
         'McpState\Ffi\Session' => __DIR__ . '/src/Ffi/Session.php',
         'McpState\Interest' => __DIR__ . '/src/Interest.php',

@@ -16,6 +16,6 @@
 
 declare(strict_types=1);
 
-foreach (['Failure', 'RequestEnd', 'Library', 'Handle', 'Session', 'Engine'] as $class) {
+foreach (['Failure', 'RequestEnd', 'Memory', 'Library', 'Handle', 'Session', 'Engine'] as $class) {
     require_once __DIR__ . "/src/Ffi/$class.php";
 }

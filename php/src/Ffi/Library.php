@@ -12,8 +12,8 @@ use McpState\Exception\BackendMissing;
  * The C library as PHP's FFI has it (include/mcp_state.h says what its functions do).
  *
  * Everything that touches FFI is in this namespace: under `ffi.enable=preload` only code that `opcache.preload` compiled may
- * (ffi-preload.php). Each call gets memory of its own for its results, since a signal handler may make another one before
- * they are read.
+ * (ffi-preload.php). Each call has memory of its own for its results until they are read, since a signal handler may make
+ * another one before.
  *
  * @internal
  */
@@ -29,7 +29,10 @@ final class Library
     /** @var array<string, CType> */
     private array $types = [];
 
-    private function __construct(private readonly \FFI $c)
+    /** @var list<Memory> what no call uses now */
+    private array $memory = [];
+
+    private function __construct(public readonly \FFI $c)
     {
     }
 
@@ -74,6 +77,30 @@ final class Library
     }
 
     /**
+     * Memory for the results of a call that is made often, and so without {@see call()}. Of a signal handler and what it
+     * interrupts each gets its own.
+     */
+    public function memory(): Memory
+    {
+        return \array_pop($this->memory) ?? new Memory($this->new('mcp_state_error[1]'));
+    }
+
+    /** Takes memory back whose contents have been read. */
+    public function reuse(Memory $memory): void
+    {
+        $this->memory[] = $memory;
+    }
+
+    /** What a call with this memory says of its failure. */
+    public function failure(Memory $memory): Failure
+    {
+        $failure = self::told($memory->error);
+        $this->reuse($memory);
+
+        return $failure;
+    }
+
+    /**
      * Calls a function that returns a status, with room for an error as its last argument. A string is passed as the pair of
      * pointer and length that the library takes for a text, and null as an absent text.
      *
@@ -96,16 +123,21 @@ final class Library
         $passed[] = $error = $this->new('mcp_state_error[1]');
 
         if ($this->c->{$function}(...$passed) !== 0) {
-            $error = $error[0];
-
-            throw new Failure(
-                \FFI::string($error->text),
-                $error->status,
-                \FFI::string($error->limit),
-                $error->maximum,
-                $error->actual,
-            );
+            throw self::told($error);
         }
+    }
+
+    private static function told(CData $error): Failure
+    {
+        $error = $error[0];
+
+        return new Failure(
+            \FFI::string($error->text),
+            $error->status,
+            \FFI::string($error->limit),
+            $error->maximum,
+            $error->actual,
+        );
     }
 
     /** The bytes of the buffer that $out received, which is freed; null when it received none. */

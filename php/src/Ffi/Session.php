@@ -120,10 +120,18 @@ final class Session
     /** @throws Failure */
     public function get(string $key): ?string
     {
-        $json = $this->library->new('mcp_state_buffer *[1]');
-        $this->library->call('mcp_state_get', $this->handle->pointer, $key, $json);
+        $memory = $this->library->memory();
+        $json = $memory->buffer ??= $this->library->new('mcp_state_buffer *[1]');
+        $status = $this->library->c->mcp_state_get($this->handle->pointer, $key, \strlen($key), $json, $memory->error);
 
-        return $this->library->text($json);
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $text = $this->library->text($json);
+        $this->library->reuse($memory);
+
+        return $text;
     }
 
     /** @throws Failure */
@@ -222,10 +230,28 @@ final class Session
     /** @throws Failure */
     public function enqueueOutgoing(string $owner, string $message, string $context = ''): int
     {
-        $sequence = $this->library->new('int64_t[1]');
-        $this->library->call('mcp_state_enqueue_outgoing', $this->handle->pointer, $owner, $message, $context, $sequence);
+        $memory = $this->library->memory();
+        $sequence = $memory->number ??= $this->library->new('int64_t[1]');
+        $status = $this->library->c->mcp_state_enqueue_outgoing(
+            $this->handle->pointer,
+            $owner,
+            \strlen($owner),
+            $message,
+            \strlen($message),
+            $context,
+            \strlen($context),
+            $sequence,
+            $memory->error,
+        );
 
-        return $sequence[0];
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $number = $sequence[0];
+        $this->library->reuse($memory);
+
+        return $number;
     }
 
     /**
@@ -234,10 +260,25 @@ final class Session
      */
     public function takeOutgoing(string $owner, int $max = 100): array
     {
-        $messages = $this->library->new('mcp_state_messages *[1]');
-        $this->library->call('mcp_state_take_outgoing', $this->handle->pointer, $owner, $max, $messages);
+        $memory = $this->library->memory();
+        $messages = $memory->messages ??= $this->library->new('mcp_state_messages *[1]');
+        $status = $this->library->c->mcp_state_take_outgoing(
+            $this->handle->pointer,
+            $owner,
+            \strlen($owner),
+            $max,
+            $messages,
+            $memory->error,
+        );
 
-        return $this->library->messages($messages);
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $list = $this->library->messages($messages);
+        $this->library->reuse($memory);
+
+        return $list;
     }
 
     /**
@@ -301,19 +342,53 @@ final class Session
     /** @throws Failure */
     public function sendRequest(string $owner, string $message, int $timeoutMs, string $context = ''): int
     {
-        $id = $this->library->new('int64_t[1]');
-        $this->library->call('mcp_state_send_request', $this->handle->pointer, $owner, $message, $timeoutMs, $context, $id);
+        $memory = $this->library->memory();
+        $id = $memory->number ??= $this->library->new('int64_t[1]');
+        $status = $this->library->c->mcp_state_send_request(
+            $this->handle->pointer,
+            $owner,
+            \strlen($owner),
+            $message,
+            \strlen($message),
+            $timeoutMs,
+            $context,
+            \strlen($context),
+            $id,
+            $memory->error,
+        );
 
-        return $id[0];
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $number = $id[0];
+        $this->library->reuse($memory);
+
+        return $number;
     }
 
     /** @throws Failure */
     public function deliverResponse(int $id, string $payload): int
     {
-        $delivery = $this->library->new('mcp_state_delivery[1]');
-        $this->library->call('mcp_state_deliver_response', $this->handle->pointer, $id, $payload, $delivery);
+        $memory = $this->library->memory();
+        $delivery = $memory->delivery ??= $this->library->new('mcp_state_delivery[1]');
+        $status = $this->library->c->mcp_state_deliver_response(
+            $this->handle->pointer,
+            $id,
+            $payload,
+            \strlen($payload),
+            $delivery,
+            $memory->error,
+        );
 
-        return $delivery[0];
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $outcome = $delivery[0];
+        $this->library->reuse($memory);
+
+        return $outcome;
     }
 
     /**
@@ -322,12 +397,29 @@ final class Session
      */
     public function claim(string $owner, int $id): array
     {
-        $state = $this->library->new('mcp_state_claim_state[1]');
-        $payload = $this->library->new('mcp_state_buffer *[1]');
-        $left = $this->library->new('int64_t[1]');
-        $this->library->call('mcp_state_claim', $this->handle->pointer, $owner, $id, $state, $payload, $left);
+        $memory = $this->library->memory();
+        $state = $memory->claim ??= $this->library->new('mcp_state_claim_state[1]');
+        $payload = $memory->buffer ??= $this->library->new('mcp_state_buffer *[1]');
+        $left = $memory->number ??= $this->library->new('int64_t[1]');
+        $status = $this->library->c->mcp_state_claim(
+            $this->handle->pointer,
+            $owner,
+            \strlen($owner),
+            $id,
+            $state,
+            $payload,
+            $left,
+            $memory->error,
+        );
 
-        return [$state[0], $this->library->text($payload), $state[0] === self::CLAIM_WAITING ? $left[0] : null];
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $claim = [$state[0], $this->library->text($payload), $state[0] === self::CLAIM_WAITING ? $left[0] : null];
+        $this->library->reuse($memory);
+
+        return $claim;
     }
 
     /**
@@ -405,11 +497,29 @@ final class Session
      */
     public function wait(string $owner, int $interest, int $after, int $waitMs): array
     {
-        $outcome = $this->library->new('mcp_state_wait_outcome[1]');
-        $cursor = $this->library->new('int64_t[1]');
-        $this->library->call('mcp_state_wait', $this->handle->pointer, $owner, $interest, $after, $waitMs, $outcome, $cursor);
+        $memory = $this->library->memory();
+        $outcome = $memory->wait ??= $this->library->new('mcp_state_wait_outcome[1]');
+        $cursor = $memory->number ??= $this->library->new('int64_t[1]');
+        $status = $this->library->c->mcp_state_wait(
+            $this->handle->pointer,
+            $owner,
+            \strlen($owner),
+            $interest,
+            $after,
+            $waitMs,
+            $outcome,
+            $cursor,
+            $memory->error,
+        );
 
-        return [$outcome[0], $cursor[0]];
+        if ($status !== 0) {
+            throw $this->library->failure($memory);
+        }
+
+        $waited = [$outcome[0], $cursor[0]];
+        $this->library->reuse($memory);
+
+        return $waited;
     }
 
     /** @throws Failure */

@@ -22,6 +22,8 @@ pub(super) struct Seen {
     pub(super) record: Option<Arc<Record>>,
     /// Attributes, as far as they are known.
     pub(super) attributes: Arc<Attributes>,
+    /// How often in a row somebody else had changed it since this process saw it last.
+    pub(super) overtaken: u32,
 }
 
 #[derive(Default)]

@@ -12,7 +12,7 @@ use redis::{
     ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsMode, Value,
 };
 
-use super::script::Script;
+use super::script::{Call, Packed, Script};
 use crate::dsn::{Address, Layout, Server};
 use crate::error::{Error, StoreError};
 use crate::ids::random_bytes;
@@ -50,6 +50,37 @@ impl Link {
             }
             answer => answer,
         }
+    }
+
+    /// The same for a script's command that is packed already.
+    pub(super) fn run_packed<'s>(
+        &mut self,
+        script: &'s Script,
+        pack: impl Fn(Call<'s>) -> Packed,
+    ) -> RedisResult<Value> {
+        match self.send(&pack(Call::Named(script))) {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.send(&pack(Call::InFull(script)))
+            }
+            answer => answer,
+        }
+    }
+
+    fn send(&mut self, command: &Packed) -> RedisResult<Value> {
+        let answer = match self {
+            Link::One(connection) => connection.req_packed_command(&command.0),
+            Link::Cluster(connection) => connection.req_packed_command(&command.0),
+        };
+        answer?.extract_error()
+    }
+
+    /// Sends two commands at once; nothing where not one server answers both.
+    pub(super) fn send_two(&mut self, commands: &Packed) -> RedisResult<Option<[Value; 2]>> {
+        let Link::One(connection) = self else { return Ok(None) };
+        connection.send_packed_command(&commands.0)?;
+        // Both are read before either is looked at, so that none is left for the next command.
+        let [first, second] = [(); 2].map(|()| connection.recv_response());
+        Ok(Some([first?.extract_error()?, second?.extract_error()?]))
     }
 
     /// Sends several commands, at once where one server has all keys. Their answers; the first error, if there is one.

@@ -8,9 +8,9 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `{D}` | hash: `v`, `h0` to `h7` the versions, 8 random bytes each (`session.lua`); `r` the record; payloads ([`script::field`]) |
+//! | `{D}` | hash: `v`, `h0` to `h7` the versions, 8 random bytes each (`session.lua`); `r` the record; payloads ([`script::Field`]) |
 //! | `{D}a` | hash: attributes |
-//! | `{D}oVERSION` | what the operation that made this version took away, for a minute |
+//! | `{D}kCALLER` | a version, and what the operation that made it took away: the last of this caller, for some seconds |
 //! | `{D}wOWNER` | a channel: rings the owner |
 //! | `{index}0`, `{index}1` | sorted sets of the digests of new and settled sessions, by when they are due |
 //! | `{P}p` | the same of a principal's sessions |
@@ -39,8 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-use redis::{Cmd, Value};
+use parking_lot::{Mutex, RwLock};
+use redis::{Cmd, RedisError, Value};
 
 use super::local::{counter, decode, refusal_counter};
 use super::{Access, BusEntries, Ear, Operation, Store, Usage};
@@ -58,7 +58,7 @@ use crate::settings::Settings;
 use cache::{Cache, Seen};
 use connection::Connections;
 use listener::Listener;
-use script::{Answer, Asked, Request, Verdict, Version};
+use script::{Answer, Asked, Field, Keys, Packed, Request, Verdict, Version};
 use speculation::{Attributes, Known, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
@@ -89,6 +89,58 @@ struct OfProcess {
     time: ServerTime,
     counted: Counters,
     counted_at: AtomicU64,
+    callers: Callers,
+    tags: Tags,
+}
+
+/// Who may have an operation on its way at the same time as others of this process: each has a name of its own, under which the
+/// server remembers what its last operation took away.
+struct Callers {
+    process: u64,
+    idle: Mutex<(Vec<u32>, u32)>,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { process: u64::from_le_bytes(random_bytes()), idle: Mutex::default() }
+    }
+}
+
+struct Caller<'c> {
+    callers: &'c Callers,
+    number: u32,
+}
+
+impl Callers {
+    fn enter(&self) -> Caller<'_> {
+        let mut idle = self.idle.lock();
+        let number = idle.0.pop().unwrap_or_else(|| {
+            idle.1 += 1;
+            idle.1
+        });
+        Caller { callers: self, number }
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.callers.idle.lock().0.push(self.number);
+    }
+}
+
+/// New versions: random, fetched from the operating system many at a time.
+#[derive(Default)]
+struct Tags(Mutex<Vec<Version>>);
+
+impl Tags {
+    fn next(&self) -> Version {
+        let mut tags = self.0.lock();
+        if tags.is_empty() {
+            let random: [u8; 32 * size_of::<Version>()] = random_bytes();
+            tags.extend_from_slice(random.as_chunks().0);
+        }
+        tags.pop().expect("there are some now")
+    }
 }
 
 /// The server's time, as far as this process knows it: how far it is ahead of this machine's.
@@ -119,6 +171,8 @@ impl OfProcess {
             time: ServerTime::default(),
             counted: Counters::default(),
             counted_at: AtomicU64::new(0),
+            callers: Callers::default(),
+            tags: Tags::default(),
         }
     }
 }
@@ -158,8 +212,8 @@ impl RedisStore {
         current.clone()
     }
 
-    fn key(&self, tag: impl std::fmt::Display, rest: &str) -> String {
-        format!("{}{{{tag}}}{rest}", self.server.prefix)
+    fn key(&self, tag: impl AsRef<str>, rest: &str) -> String {
+        [&self.server.prefix, "{", tag.as_ref(), "}", rest].concat()
     }
 
     fn index_key(&self, settled: bool) -> String {
@@ -214,7 +268,8 @@ impl RedisStore {
         };
         let cached = process.cache.get(session);
         let is_new = matches!(access, Access::Create(_));
-        let is_guess = cached.is_some() || is_new;
+        // Where others have been faster twice in a row, they will have been this time.
+        let looks = cached.as_ref().map_or(!is_new, |seen| seen.overtaken > 1);
         let seen = cached.unwrap_or_default();
         let mut work = Work {
             store: self,
@@ -225,7 +280,7 @@ impl RedisStore {
             seen,
             confirmed: None,
         };
-        if !is_guess {
+        if looks {
             work.look(&Asked::default())?;
         }
         work.run(census, view, operation)
@@ -448,23 +503,41 @@ impl Work<'_> {
 
     /// Sees whether the session still is what it was, and asks for payloads.
     fn look(&mut self, asked: &Asked) -> Result<(), StoreError> {
-        let request = Request {
-            expected: self.seen.version,
-            new: None,
-            steady: 0..Millis::MAX,
-            clock: self.manual_time(),
-            purges: false,
-            frees: false,
-            life: None,
-            taken_life: 0,
-            record: None,
-            asked,
-            payloads: &Default::default(),
-            channels: Vec::new(),
+        let connections = self.process.connections.clone();
+        let mut answer = match asked.rows.is_empty() && asked.prefixes.is_empty() {
+            true => self.look_at_record(asked)?,
+            false => None,
         };
-        let sent = self.send(&request, None);
-        let (mut answer, _) = sent.map_err(|failure| self.process.connections.unavailable(&failure.error))?;
-        self.learn(asked, &mut answer)
+        if answer.is_none() {
+            let request = Request {
+                expected: self.seen.version,
+                new: None,
+                steady: 0..Millis::MAX,
+                clock: self.manual_time(),
+                purges: false,
+                frees: false,
+                life: None,
+                kept_for: 0,
+                record: None,
+                asked,
+                payloads: &Default::default(),
+                channels: Vec::new(),
+            };
+            let sent = self.send(&request).map_err(|failure| connections.unavailable(&failure.error))?;
+            answer = Some(sent.0);
+        }
+        self.learn(asked, &mut answer.expect("it was asked"))
+    }
+
+    /// The same by plain commands, where nothing but one hash must be read; they cost the server less than a script. The time
+    /// is read first, so what follows is not older. Nothing in a cluster.
+    fn look_at_record(&self, asked: &Asked) -> Result<Option<Answer>, StoreError> {
+        let packed = Packed::look(&self.store.key(hex(self.session), ""), &asked.payloads);
+        let answer = self.process.connections.read(|link| {
+            let Some([time, fields]) = link.send_two(&packed)? else { return Ok(None) };
+            Answer::of_look(time, fields, self.seen.version).ok_or_else(unreadable).map(Some)
+        })?;
+        Ok(answer.map(|answer| Answer { now: self.manual_time().unwrap_or(answer.now), ..answer }))
     }
 
     /// Carries the operation out, if the session still is what it was. Whether it did; else what the session is now is known.
@@ -484,7 +557,7 @@ impl Work<'_> {
         // Clocks that differ by little must not keep each other waiting: the more often it failed, the less it matters.
         let slack = 2_u64.pow(mistimed.min(10)) - 1;
         let steady = steady(before, after, now);
-        let version: Version = random_bytes();
+        let version = self.process.tags.next();
         let writes = (effects.record == RecordChange::Write).then_some(after).flatten();
         let request = Request {
             expected: self.seen.version,
@@ -494,7 +567,7 @@ impl Work<'_> {
             purges: removes || effects.purge,
             frees: footprint(after) <= footprint(before),
             life: life(before.filter(|_| !effects.purge), after, effects, now),
-            taken_life: self.store.longest_call_ms() * 2,
+            kept_for: self.store.longest_call_ms() * 2,
             record: writes.map(Record::encode),
             asked,
             payloads: &effects.payloads,
@@ -502,7 +575,7 @@ impl Work<'_> {
         };
         let connections = self.process.connections.clone();
         let (mut answer, is_second) =
-            self.send(&request, Some(version)).map_err(|failure| match failure.perhaps_done {
+            self.send(&request).map_err(|failure| match failure.perhaps_done {
                 true => connections.unknown(format!("the connection was lost: {}", failure.error)),
                 false => connections.unavailable(&failure.error).into(),
             })?;
@@ -521,7 +594,8 @@ impl Work<'_> {
         let mut attributes = if request.purges { Arc::default() } else { self.attributes.clone() };
         attributes.change(&effects.payloads);
         let record = kept.cloned();
-        let seen = Seen { version: Some(version), record, attributes: attributes.kept() };
+        let overtaken = if self.confirmed.is_none() { 0 } else { self.seen.overtaken };
+        let seen = Seen { version: Some(version), record, attributes: attributes.kept(), overtaken };
         self.process.cache.put(self.session, seen);
         Ok(true)
     }
@@ -535,7 +609,11 @@ impl Work<'_> {
             let record = answer.record.as_deref().map(decode).transpose()?;
             self.payloads.clear();
             self.attributes = Arc::default();
-            self.seen = Seen { version: answer.version(), record: record.map(Arc::from), attributes: Arc::default() };
+            let overtaken = self.seen.overtaken + u32::from(answer.version() != self.seen.version);
+            let (version, record) = (answer.version(), record.map(Arc::from));
+            self.seen = Seen { version, record, attributes: Arc::default(), overtaken };
+        } else if self.confirmed.is_none() {
+            self.seen.overtaken = 0;
         }
         self.confirmed = Some(answer.now);
         self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));
@@ -545,20 +623,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn send(&self, request: &Request<'_>, new: Option<Version>) -> Result<(Answer, bool), connection::Failure> {
-        let digest = hex(self.session);
-        let mut keys: Vec<_> = ["", "a"].map(|rest| self.store.key(&digest, rest)).into();
-        if let Some(version) = new.filter(|_| !request.asked.payloads.is_empty()) {
-            keys.push(self.store.key(&digest, &format!("o{:016x}", u64::from_be_bytes(version))));
-        }
+    fn send(&self, request: &Request<'_>) -> Result<(Answer, bool), connection::Failure> {
+        let caller = request.keeps().then(|| self.process.callers.enter());
+        let key = |rest: &str| self.store.key(hex(self.session), rest);
+        let keys = Keys {
+            session: key(""),
+            rows: key("a"),
+            kept: caller.map(|caller| key(&format!("k{:016x}.{}", caller.callers.process, caller.number))),
+        };
         self.process.connections.run(|link, again| {
-            let answer = link.run(&script::SESSION, |command| {
-                command.arg(keys.len()).arg(&keys);
-                request.write_to(command, again);
-            })?;
-            Answer::read(answer).ok_or_else(|| {
-                redis::RedisError::from((redis::ErrorKind::UnexpectedReturnType, "the script's answer cannot be read"))
-            })
+            let answer = link.run_packed(&script::SESSION, |call| request.command(call, &keys, again))?;
+            Answer::read(answer).ok_or_else(unreadable)
         })
     }
 
@@ -742,7 +817,7 @@ impl RedisStore {
         }
         let mut message_bytes = 0;
         for payload in record.payloads() {
-            match fields.remove(&script::field(&payload)) {
+            match fields.remove(Field::of(&payload).bytes()) {
                 Some(value) => message_bytes += value.len() as u64,
                 None => found.push(format!("session {}: {payload:?} is missing", record.id())),
             }
@@ -828,7 +903,12 @@ fn life(before: Option<&Record>, after: Option<&Record>, effects: &Effects, now:
 }
 
 fn hex(digest: Digest) -> String {
-    format!("{:032x}", u128::from_be_bytes(digest.0))
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    digest.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn unreadable() -> RedisError {
+    RedisError::from((redis::ErrorKind::UnexpectedReturnType, "the server's answer cannot be read"))
 }
 
 fn number(value: &Value) -> u64 {

@@ -1,10 +1,10 @@
 //! The scripts that run in the server, what they are asked and what they answer.
 
-use std::borrow::Cow;
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::clock::Millis;
 use crate::session::{AttributeKey, Changes, Payload};
@@ -64,8 +64,8 @@ pub(super) struct Request<'r> {
     pub(super) frees: bool,
     /// Milliseconds to keep the keys from now on; nothing when that is as it was.
     pub(super) life: Option<Millis>,
-    /// Milliseconds to keep what it takes away.
-    pub(super) taken_life: Millis,
+    /// Milliseconds to remember what it takes away.
+    pub(super) kept_for: Millis,
     /// The record to write.
     pub(super) record: Option<Vec<u8>>,
     pub(super) asked: &'r Asked,
@@ -75,70 +75,245 @@ pub(super) struct Request<'r> {
     pub(super) channels: Vec<String>,
 }
 
+/// The keys of a session that a request is about.
+pub(super) struct Keys {
+    /// Its hash.
+    pub(super) session: String,
+    /// The hash of its attributes.
+    pub(super) rows: String,
+    /// Where what this caller takes away is remembered; nothing when it asks for no payloads.
+    pub(super) kept: Option<String>,
+}
+
 impl Request<'_> {
-    /// The arguments of the script; `again` when it may have been carried out already.
-    pub(super) fn write_to(&self, command: &mut Cmd, again: bool) {
-        let version = |version: &Option<Version>| version.map_or(Vec::new(), |version| version.to_vec());
-        let (mut puts, mut deletes, mut row_puts, mut row_deletes) = (vec![], vec![], vec![], vec![]);
-        if let Some(record) = &self.record {
-            puts.extend([Cow::from(b"r"), Cow::from(record)]);
-        }
+    /// Whether what it takes away must be remembered, in case its answer is lost.
+    pub(super) fn keeps(&self) -> bool {
+        self.new.is_some() && !self.asked.payloads.is_empty()
+    }
+
+    /// The command that runs the script, named or in full; `again` when it may have been carried out already.
+    pub(super) fn command(&self, call: Call<'_>, keys: &Keys, again: bool) -> Packed {
+        let (mut puts, mut deletes, mut row_puts, mut row_deletes) = (2, 0, 0, 0);
+        puts += 2 * usize::from(self.record.is_some());
         for (payload, value) in self.payloads.iter() {
             match (payload, value) {
-                (Payload::Attribute(name), Some(value)) => {
-                    row_puts.extend([Cow::from(name.as_str().as_bytes()), Cow::from(value)]);
-                }
-                (Payload::Attribute(name), None) => row_deletes.push(Cow::from(name.as_str().as_bytes())),
-                (payload, Some(value)) => puts.extend([Cow::from(field(payload)), Cow::from(value)]),
-                (payload, None) => deletes.push(Cow::from(field(payload))),
+                (Payload::Attribute(_), Some(_)) => row_puts += 2,
+                (Payload::Attribute(_), None) => row_deletes += 1,
+                (_, Some(_)) => puts += 2,
+                (_, None) => deletes += 1,
             }
         }
-        let lists: [Vec<Cow<'_, [u8]>>; 8] = [
-            self.asked.payloads.iter().map(|payload| field(payload).into()).collect(),
-            self.asked.rows.iter().map(|row| row.as_str().as_bytes().into()).collect(),
-            self.asked.prefixes.iter().map(|prefix| prefix.as_bytes().into()).collect(),
-            deletes,
-            puts,
-            row_deletes,
-            row_puts,
-            self.channels.iter().map(|channel| channel.as_bytes().into()).collect(),
-        ];
-        let mut head = Vec::with_capacity(80);
-        let clock = self.clock.map_or(-1.0, |now| now as f64);
-        let life = self.life.map_or(0.0, |life| life.max(1) as f64);
-        for number in [self.steady.start as f64, self.steady.end as f64, clock, life, self.taken_life as f64] {
-            head.extend(number.to_be_bytes());
+        let wanted = 1 + self.asked.payloads.len();
+        let first = [wanted, deletes, puts, self.channels.len()];
+        let second = [self.asked.rows.len(), self.asked.prefixes.len(), row_deletes, row_puts];
+        let more = again || self.purges || self.life.is_some() || second.iter().any(|&length| length > 0);
+        let (keys_count, heads) = (1 + usize::from(more) + usize::from(keys.kept.is_some()), 1 + usize::from(more));
+        let items = first.iter().sum::<usize>() + if more { second.iter().sum() } else { 0 };
+
+        let mut packed = Packed::new(3 + keys_count + 2 + heads + items);
+        packed.call(call);
+        packed.number(keys_count);
+        packed.add(keys.session.as_bytes());
+        if more {
+            packed.add(keys.rows.as_bytes());
         }
-        head.extend([self.purges, self.frees, again].map(u8::from));
-        for list in &lists {
-            head.extend((list.len() as u32).to_be_bytes());
+        if let Some(kept) = &keys.kept {
+            packed.add(kept.as_bytes());
         }
-        command.arg(version(&self.expected)).arg(version(&self.new)).arg(head);
-        for item in lists.iter().flatten() {
-            command.arg(item.as_ref());
+        packed.add(self.expected.as_ref().map_or(&[], |version| version));
+        packed.add(self.new.as_ref().map_or(&[], |version| version));
+        let mut head = Head::default();
+        head.doubles([self.steady.start as f64, self.steady.end as f64, self.clock.map_or(-1.0, |now| now as f64)]);
+        head.flags([self.frees, keys.kept.is_some(), more]);
+        head.lengths([self.kept_for.try_into().unwrap_or(usize::MAX)]);
+        head.lengths(first);
+        packed.add(head.bytes());
+        if more {
+            let mut head = Head::default();
+            head.doubles([self.life.map_or(0.0, |life| life.max(1) as f64)]);
+            head.flags([self.purges, again]);
+            head.lengths(second);
+            packed.add(head.bytes());
+        }
+
+        packed.add(b"v");
+        for payload in &self.asked.payloads {
+            packed.add(Field::of(payload).bytes());
+        }
+        for (payload, _) in self.of_payloads().filter(|(_, value)| value.is_none()) {
+            packed.add(Field::of(payload).bytes());
+        }
+        packed.add(b"v");
+        packed.add(b"");
+        if let Some(record) = &self.record {
+            packed.add(b"r");
+            packed.add(record);
+        }
+        for (payload, value) in self.of_payloads() {
+            if let Some(value) = value {
+                packed.add(Field::of(payload).bytes());
+                packed.add(value);
+            }
+        }
+        for channel in &self.channels {
+            packed.add(channel.as_bytes());
+        }
+        if more {
+            for row in &self.asked.rows {
+                packed.add(row.as_str().as_bytes());
+            }
+            for prefix in &self.asked.prefixes {
+                packed.add(prefix.as_bytes());
+            }
+            for (name, _) in self.of_rows().filter(|(_, value)| value.is_none()) {
+                packed.add(name.as_bytes());
+            }
+            for (name, value) in self.of_rows() {
+                if let Some(value) = value {
+                    packed.add(name.as_bytes());
+                    packed.add(value);
+                }
+            }
+        }
+        packed
+    }
+
+    /// The messages, broadcasts and responses among what is written or deleted.
+    fn of_payloads(&self) -> impl Iterator<Item = (&Payload, Option<&[u8]>)> {
+        let payloads = self.payloads.iter().filter(|(payload, _)| !matches!(payload, Payload::Attribute(_)));
+        payloads.map(|(payload, value)| (payload, value.as_deref()))
+    }
+
+    /// The attributes among it.
+    fn of_rows(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        self.payloads.iter().filter_map(|(payload, value)| match payload {
+            Payload::Attribute(name) => Some((name.as_str(), value.as_deref())),
+            _ => None,
+        })
+    }
+}
+
+/// How a script is called: by the name the server knows it by, or in full.
+#[derive(Clone, Copy)]
+pub(super) enum Call<'s> {
+    Named(&'s Script),
+    InFull(&'s Script),
+}
+
+/// A command as it is sent.
+pub(super) struct Packed(pub(super) Vec<u8>);
+
+impl Packed {
+    fn new(items: usize) -> Self {
+        let mut packed = Vec::with_capacity(2048);
+        let _ = write!(packed, "*{items}\r\n");
+        Self(packed)
+    }
+
+    fn call(&mut self, call: Call<'_>) {
+        let (command, script) = match call {
+            Call::Named(script) => ("EVALSHA", script.hash.as_str()),
+            Call::InFull(script) => ("EVAL", script.source),
+        };
+        self.add(command.as_bytes());
+        self.add(script.as_bytes());
+    }
+
+    /// What a look sends: two commands.
+    pub(super) fn look(key: &str, payloads: &[Payload]) -> Self {
+        let mut packed = Self::new(1);
+        packed.add(b"TIME");
+        let _ = write!(packed.0, "*{}\r\n", 4 + payloads.len());
+        packed.add(b"HMGET");
+        packed.add(key.as_bytes());
+        packed.add(b"v");
+        packed.add(b"r");
+        for payload in payloads {
+            packed.add(Field::of(payload).bytes());
+        }
+        packed
+    }
+
+    fn number(&mut self, number: usize) {
+        self.add(itoa(number, &mut [0; 20]));
+    }
+
+    fn add(&mut self, item: &[u8]) {
+        self.0.push(b'$');
+        self.0.extend_from_slice(itoa(item.len(), &mut [0; 20]));
+        self.0.extend_from_slice(b"\r\n");
+        self.0.extend_from_slice(item);
+        self.0.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The decimal digits of a number.
+fn itoa(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
         }
     }
 }
 
+/// Numbers as the script unpacks them.
+#[derive(Default)]
+struct Head(Vec<u8>);
+
+impl Head {
+    fn doubles<const N: usize>(&mut self, numbers: [f64; N]) {
+        self.0.extend(numbers.into_iter().flat_map(f64::to_be_bytes));
+    }
+
+    fn flags<const N: usize>(&mut self, flags: [bool; N]) {
+        self.0.extend(flags.map(u8::from));
+    }
+
+    fn lengths<const N: usize>(&mut self, lengths: [usize; N]) {
+        self.0.extend(lengths.into_iter().flat_map(|length| u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()));
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// The field of the session's hash that a payload stands in; attributes have a hash of their own.
-pub(super) fn field(payload: &Payload) -> Vec<u8> {
-    let (table, number) = match payload {
-        Payload::Outgoing { owner, sequence } => {
-            return [b"o".as_slice(), &owner.to_be_bytes(), &sequence.to_be_bytes()].concat();
-        }
-        Payload::Broadcast(number) => (b'b', number.to_be_bytes()),
-        Payload::Response(id) => (b'a', id.to_be_bytes()),
-        Payload::Attribute(_) => unreachable!("attributes are rows of their own"),
-    };
-    let mut field = vec![table];
-    field.extend(number);
-    field
+pub(super) struct Field([u8; 13], usize);
+
+impl Field {
+    pub(super) fn of(payload: &Payload) -> Self {
+        let mut field = [0; 13];
+        let (table, number) = match payload {
+            Payload::Outgoing { owner, sequence } => {
+                field[0] = b'o';
+                field[1..5].copy_from_slice(&owner.to_be_bytes());
+                field[5..].copy_from_slice(&sequence.to_be_bytes());
+                return Self(field, 13);
+            }
+            Payload::Broadcast(number) => (b'b', number.to_be_bytes()),
+            Payload::Response(id) => (b'a', id.to_be_bytes()),
+            Payload::Attribute(_) => unreachable!("attributes are rows of their own"),
+        };
+        field[0] = table;
+        field[1..9].copy_from_slice(&number);
+        Self(field, 9)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
 }
 
 /// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was done; a look found the version it expected.
+    #[default]
     Done,
     /// It had been done by an earlier sending of the same request.
     DoneBefore,
@@ -147,7 +322,7 @@ pub(super) enum Verdict {
 }
 
 /// What [`SESSION`] answers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
     /// The server's time.
@@ -164,32 +339,55 @@ pub(super) struct Answer {
 impl Answer {
     /// Reads an answer; nothing when it is none.
     pub(super) fn read(value: Value) -> Option<Self> {
-        let mut parts = array(value)?;
-        if parts.len() == 5 {
-            parts.extend([Value::Nil, Value::Nil]);
-        }
-        let parts: [Value; 7] = parts.try_into().ok()?;
-        let [verdict, now, payloads, rows, listings, versions, record] = parts;
+        let parts = match value {
+            Value::Int(now) => return Self::done(now, Vec::new()),
+            value => array(value)?,
+        };
+        let mut parts = parts.into_iter();
+        let (verdict, now) = match parts.next()? {
+            Value::Int(now) => return Self::done(now, parts.map(bytes).collect::<Option<_>>()?),
+            first => match array(first)?[..] {
+                [Value::Int(verdict), Value::Int(now)] => (verdict, now.try_into().ok()?),
+                _ => return None,
+            },
+        };
+        let verdict = match verdict {
+            0 => Verdict::Other,
+            1 => Verdict::Done,
+            2 => Verdict::DoneBefore,
+            _ => return None,
+        };
+        let mut next = || parts.next().unwrap_or(Value::Nil);
         Some(Self {
-            verdict: match verdict {
-                Value::Int(0) => Verdict::Other,
-                Value::Int(1) => Verdict::Done,
-                Value::Int(2) => Verdict::DoneBefore,
-                _ => return None,
-            },
-            now: match now {
-                Value::Int(now) => now.try_into().ok()?,
-                _ => return None,
-            },
-            versions: bytes(versions)?.unwrap_or_default(),
-            record: bytes(record)?,
-            payloads: list(payloads)?.into_iter().map(bytes).collect::<Option<_>>()?,
-            rows: list(rows)?.into_iter().map(bytes).collect::<Option<_>>()?,
-            listings: list(listings)?
+            verdict,
+            now,
+            payloads: list(next())?.into_iter().map(bytes).collect::<Option<_>>()?,
+            rows: list(next())?.into_iter().map(bytes).collect::<Option<_>>()?,
+            listings: list(next())?
                 .into_iter()
                 .map(|listing| array(listing)?.into_iter().map(|item| bytes(item)?).collect())
                 .collect::<Option<_>>()?,
+            versions: bytes(next())?.unwrap_or_default(),
+            record: bytes(next())?,
         })
+    }
+
+    /// Reads what came of a look at a session that had the version `expected`.
+    pub(super) fn of_look(time: Value, fields: Value, expected: Option<Version>) -> Option<Self> {
+        let (seconds, micros): (u64, u64) = redis::from_redis_value(time).ok()?;
+        let mut fields = array(fields)?.into_iter().map(bytes);
+        let (versions, record) = (fields.next()??.unwrap_or_default(), fields.next()??);
+        let version = versions.first_chunk::<8>().copied();
+        let payloads = fields.collect::<Option<_>>()?;
+        let answer = Self { now: seconds * 1000 + micros / 1000, payloads, ..Self::default() };
+        Some(match version == expected {
+            true => answer,
+            false => Self { verdict: Verdict::Other, versions: version.map_or(vec![], Vec::from), record, ..answer },
+        })
+    }
+
+    fn done(now: i64, payloads: Vec<Option<Vec<u8>>>) -> Option<Self> {
+        Some(Self { now: now.try_into().ok()?, payloads, ..Self::default() })
     }
 
     /// The newest version.
@@ -234,8 +432,7 @@ mod tests {
 
     fn answer(versions: &[Version]) -> Answer {
         let versions = versions.as_flattened().to_vec();
-        let verdict = Verdict::Other;
-        Answer { verdict, now: 1, versions, record: None, payloads: vec![], rows: vec![], listings: vec![] }
+        Answer { verdict: Verdict::Other, now: 1, versions, ..Answer::default() }
     }
 
     #[test]
@@ -247,7 +444,8 @@ mod tests {
             Payload::Response(1),
             Payload::Response(-1),
         ];
-        let fields: std::collections::BTreeSet<_> = payloads.iter().map(field).collect();
+        let fields: std::collections::BTreeSet<_> =
+            payloads.iter().map(|payload| Field::of(payload).bytes().to_vec()).collect();
         assert_eq!(fields.len(), payloads.len());
         assert!(fields.iter().all(|field| field.len() > 1));
     }
@@ -265,7 +463,8 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_not_read_as_one() {
-        for value in [Value::Nil, Value::Int(1), Value::Array(vec![Value::Int(1)])] {
+        let verdict = Value::Array(vec![Value::Int(9), Value::Int(1)]);
+        for value in [Value::Nil, Value::Int(-1), Value::Array(vec![]), Value::Array(vec![verdict])] {
             assert!(Answer::read(value).is_none());
         }
     }

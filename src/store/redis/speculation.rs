@@ -137,8 +137,7 @@ mod tests {
     }
 
     fn answer(rows: Vec<Option<Vec<u8>>>, listings: Vec<Vec<Vec<u8>>>) -> Answer {
-        let verdict = super::super::script::Verdict::Done;
-        Answer { verdict, now: 0, versions: vec![], record: None, payloads: vec![], rows, listings }
+        Answer { rows, listings, ..Answer::default() }
     }
 
     #[test]

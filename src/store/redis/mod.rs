@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `{D}` | hash: `v`, `h0` to `h7` the versions, 8 random bytes each (`session.lua`); `r` the record; payloads ([`script::Field`]) |
 //! | `{D}a` | hash: attributes |
-//! | `{D}kCALLER` | a version, and what the operation that made it took away: the last of this caller, for some seconds |
+//! | `{D}kSPAN` | hash: by caller, a version and what the operation that made it took away; the last of a span of time ([`Callers`]) |
 //! | `{D}wOWNER` | a channel: rings the owner |
 //! | `{index}0`, `{index}1` | sorted sets of the digests of new and settled sessions, by when they are due |
 //! | `{P}p` | the same of a principal's sessions |
@@ -94,7 +94,8 @@ struct OfProcess {
 }
 
 /// Who may have an operation on its way at the same time as others of this process: each has a name of its own, under which the
-/// server remembers what its last operation took away.
+/// server remembers what its last operation took away. It does so in one hash for each span of time, as the caller counts time,
+/// and keeps that for two spans from the caller's first entry; so each is there for one span at least.
 struct Callers {
     process: u64,
     idle: Mutex<(Vec<u32>, u32)>,
@@ -119,6 +120,15 @@ impl Callers {
             idle.1
         });
         Caller { callers: self, number }
+    }
+}
+
+impl Caller<'_> {
+    fn name(&self) -> [u8; 12] {
+        let mut name = [0; 12];
+        name[..8].copy_from_slice(&self.callers.process.to_be_bytes());
+        name[8..].copy_from_slice(&self.number.to_be_bytes());
+        name
     }
 }
 
@@ -574,11 +584,10 @@ impl Work<'_> {
             channels: effects.rings.iter().map(|&owner| self.store.channel(Ring::Owner(self.session, owner))).collect(),
         };
         let connections = self.process.connections.clone();
-        let (mut answer, is_second) =
-            self.send(&request).map_err(|failure| match failure.perhaps_done {
-                true => connections.unknown(format!("the connection was lost: {}", failure.error)),
-                false => connections.unavailable(&failure.error).into(),
-            })?;
+        let (mut answer, is_second) = self.send(&request).map_err(|failure| match failure.perhaps_done {
+            true => connections.unknown(format!("the connection was lost: {}", failure.error)),
+            false => connections.unavailable(&failure.error).into(),
+        })?;
         if answer.verdict == Verdict::Other {
             // A server that has lost the session has lost with it whatever was done.
             if is_second && answer.version().is_some() && !answer.proves_not_done(self.seen.version) {
@@ -625,11 +634,12 @@ impl Work<'_> {
 
     fn send(&self, request: &Request<'_>) -> Result<(Answer, bool), connection::Failure> {
         let caller = request.keeps().then(|| self.process.callers.enter());
-        let key = |rest: &str| self.store.key(hex(self.session), rest);
+        let session = self.store.key(hex(self.session), "");
+        let span = BootClock.now() / self.store.longest_call_ms();
         let keys = Keys {
-            session: key(""),
-            rows: key("a"),
-            kept: caller.map(|caller| key(&format!("k{:016x}.{}", caller.callers.process, caller.number))),
+            rows: [&session, "a"].concat(),
+            kept: caller.as_ref().map(|caller| (format!("{session}k{span}"), caller.name())),
+            session,
         };
         self.process.connections.run(|link, again| {
             let answer = link.run_packed(&script::SESSION, |call| request.command(call, &keys, again))?;
@@ -904,7 +914,12 @@ fn life(before: Option<&Record>, after: Option<&Record>, effects: &Effects, now:
 
 fn hex(digest: Digest) -> String {
     let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    digest.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut hex = String::with_capacity(2 * digest.0.len());
+    for byte in digest.0 {
+        hex.push(digit(byte >> 4));
+        hex.push(digit(byte & 15));
+    }
+    hex
 }
 
 fn unreadable() -> RedisError {

@@ -64,7 +64,7 @@ pub(super) struct Request<'r> {
     pub(super) frees: bool,
     /// Milliseconds to keep the keys from now on; nothing when that is as it was.
     pub(super) life: Option<Millis>,
-    /// Milliseconds to remember what it takes away.
+    /// Milliseconds to keep the hash of what was taken away.
     pub(super) kept_for: Millis,
     /// The record to write.
     pub(super) record: Option<Vec<u8>>,
@@ -81,8 +81,8 @@ pub(super) struct Keys {
     pub(super) session: String,
     /// The hash of its attributes.
     pub(super) rows: String,
-    /// Where what this caller takes away is remembered; nothing when it asks for no payloads.
-    pub(super) kept: Option<String>,
+    /// The hash of what was taken away, and the field of this caller; nothing when it asks for no payloads.
+    pub(super) kept: Option<(String, [u8; 12])>,
 }
 
 impl Request<'_> {
@@ -110,14 +110,14 @@ impl Request<'_> {
         let (keys_count, heads) = (1 + usize::from(more) + usize::from(keys.kept.is_some()), 1 + usize::from(more));
         let items = first.iter().sum::<usize>() + if more { second.iter().sum() } else { 0 };
 
-        let mut packed = Packed::new(3 + keys_count + 2 + heads + items);
+        let mut packed = Packed::new(3 + keys_count + 2 + heads + usize::from(keys.kept.is_some()) + items);
         packed.call(call);
         packed.number(keys_count);
         packed.add(keys.session.as_bytes());
         if more {
             packed.add(keys.rows.as_bytes());
         }
-        if let Some(kept) = &keys.kept {
+        if let Some((kept, _)) = &keys.kept {
             packed.add(kept.as_bytes());
         }
         packed.add(self.expected.as_ref().map_or(&[], |version| version));
@@ -134,6 +134,9 @@ impl Request<'_> {
             head.flags([self.purges, again]);
             head.lengths(second);
             packed.add(head.bytes());
+        }
+        if let Some((_, caller)) = &keys.kept {
+            packed.add(caller);
         }
 
         packed.add(b"v");

@@ -1,11 +1,11 @@
 -- Carries out one operation on one session, all or nothing, if the session is still the one the operation was decided on; else
 -- answers with the session as it is. It knows no rule of the protocol: what to write was decided by the state machine.
 --
--- KEYS  the session's hash; if there is more: the hash of its attributes; if it keeps: where what it takes away is remembered
+-- KEYS  the session's hash; if there is more: the hash of its attributes; if it keeps: the hash of what was taken away
 -- ARGV  the version the operation was decided on ('' for no session ever), the new version ('' to look only), the head; if
---       there is more: the second head; the items of the lists
+--       there is more: the second head; if it keeps: the caller, whose field remembers what it took away; the items of the lists
 -- Head  the first and the last but one millisecond of server time it was decided for, the time (negative for the server's), three
---       times 1 or 0: it only frees, it keeps, there is more; milliseconds to remember what it takes away; the lengths of four
+--       times 1 or 0: it only frees, it keeps, there is more; milliseconds to keep the hash of what was taken away; the lengths of four
 --       lists: fields to read ('v' and payloads), fields to delete, fields and values to write ('v' with a place for its value
 --       and so on), channels to publish to
 -- Second head  milliseconds to keep the keys from now on (0: as they are kept already), two times 1 or 0: everything goes first,
@@ -25,6 +25,11 @@ local position = 3
 if more == 1 then
     rows, position = KEYS[2], 4
     life, purges, again, wanted_rows, prefixes, row_deletes, row_puts = struct.unpack('>dBBI4I4I4I4', ARGV[4])
+end
+local kept, caller
+if keeps == 1 then
+    position = position + 1
+    kept, caller = KEYS[#KEYS], ARGV[position]
 end
 
 -- The lists follow one another. Gives the next `count` items to a command, in portions that fit the stack, of an even number.
@@ -82,7 +87,7 @@ if string.sub(versions, 1, 8) ~= expected or now < from or now >= to then
             known = known .. (block or '')
         end
         if string.find(known, new, 1, true) then
-            local before = keeps == 1 and call('GET', KEYS[#KEYS])
+            local before = keeps == 1 and call('HGET', kept, caller)
             if before and string.sub(before, 1, 8) == new then
                 before = string.sub(before, 9)
                 values = wanted == 2 and { false, before } or { false, unpack(cmsgpack.unpack(before)) }
@@ -147,7 +152,9 @@ if keeps == 1 then
     end
     if complete then
         local text = wanted == 2 and values[2] or cmsgpack.pack({ unpack(values, 2) })
-        call('SET', KEYS[#KEYS], new .. text, 'PX', kept_for)
+        if call('HSET', kept, caller, new .. text) == 1 then
+            call('PEXPIRE', kept, kept_for)
+        end
     end
 end
 if more == 1 then

@@ -37,9 +37,13 @@ def _lines(found: dict[tuple[str, str, str], Row]) -> Iterator[Line]:
                 yield Line(f"{step}, {peer}, against the bare transaction", "≤ 1.5 ×", f"{ratio:.2f} ×", ratio <= 1.5)
     for case in ("idle-0ms", "idle-1ms", "idle-20ms"):
         if row := found.get(("wake", case, OURS)):
-            p50, p99 = row.p50_ns / 1e3, row.p99_ns / 1e6
-            measured, holds = f"{p50:.0f} µs, {p99:.2f} ms", p50 <= 200 and p99 <= 5
-            yield Line(f"wake-up of another process, {case}", "p50 ≤ 200 µs, p99 ≤ 5 ms", measured, holds)
+            since = {
+                "the delivery is done": (row.more["after_ns"], row.more.get("after_p99_ns", row.p99_ns)),
+                "it begins": (row.p50_ns, row.p99_ns),
+            }
+            for start, (p50, p99) in since.items():
+                measured, holds = f"{p50 / 1e3:.0f} µs, {p99 / 1e6:.2f} ms", p50 <= 200e3 and p99 <= 5e6
+                yield Line(f"wake-up, {case}, since {start}", "p50 ≤ 200 µs, p99 ≤ 5 ms", measured, holds)
     plain = found.get(("request", "calls-1", OURS))
     for connections in (1, 4, 16):
         case = f"calls-{connections}"

@@ -72,7 +72,7 @@ fn check_session(
     keys: &BTreeSet<Vec<u8>>,
     found: &mut Vec<String>,
 ) -> Result<(), StoreError> {
-    let values = SessionRows { rows, session };
+    let values = SessionRows::new(rows, session);
     let mut expected: BTreeSet<Vec<u8>> = BTreeSet::from([record_key(session).to_vec()]);
     let mut message_bytes = 0;
     for payload in record.payloads() {

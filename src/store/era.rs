@@ -88,7 +88,7 @@ fn bring_session(
     found.move_in_time(shift);
     let census = Census::default();
     let (record, mut effects, released) = {
-        let values = SessionRows { rows, session };
+        let values = SessionRows::new(rows, session);
         let context = Context { now, settings, census: &census };
         let mut transition = Transition::new(Some(found), &values, context);
         let released = transition.release_everybody()?;

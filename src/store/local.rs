@@ -1,6 +1,7 @@
 //! A store of rows on this machine: reads the record, runs the transition, writes the record and its effects, all in one
 //! transaction; then rings.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,17 @@ struct Worked {
     effects: Effects,
     /// By how many bytes the session grows, or shrinks.
     growth: i64,
-    revision: u64,
     now: Millis,
+    /// Whether it depended on attributes, which may change while the record stays as it is.
+    on_attributes: bool,
+}
+
+/// The same of a snapshot.
+struct OnSnapshot {
+    worked: Worked,
+    revision: u64,
+    /// The record as it stood there.
+    bytes: Option<Vec<u8>>,
 }
 
 impl<K: KeyValue> LocalStore<K> {
@@ -50,16 +60,17 @@ impl<K: KeyValue> LocalStore<K> {
         Self { rows, settings, clock }
     }
 
-    /// Runs the operation on what `rows` hold now. Nothing is written yet.
-    fn run(
+    /// Runs the operation on what `rows` hold now. Nothing is written yet. What it comes to, and the record it found.
+    fn run<'r>(
         &self,
-        rows: &dyn Rows,
+        rows: &'r dyn Rows,
         session: Digest,
         access: Access,
         census: &Census,
         operation: Operation<'_>,
-    ) -> Step<Worked> {
-        let record = get_value(rows, &record_key(session))?.map(|bytes| decode(&bytes)).transpose()?;
+    ) -> Step<(Worked, Option<Cow<'r, [u8]>>)> {
+        let bytes = get_value(rows, &record_key(session))?;
+        let record = bytes.as_deref().map(decode).transpose()?;
         let view = match access {
             Access::Create(principal) => StoreView {
                 sessions: get_number(rows, &POPULATION)?,
@@ -71,31 +82,44 @@ impl<K: KeyValue> LocalStore<K> {
             Access::Read | Access::Write => StoreView::default(),
         };
         let before = footprint(record.as_deref());
-        let values = SessionRows { rows, session };
+        let values = SessionRows::new(rows, session);
         let now = self.clock.now();
         let mut transition = Transition::new(record, &values, Context { now, settings: &self.settings, census });
         operation(&mut transition, view)?;
         let (record, effects) = transition.finish();
         let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_deref()) };
-        Ok(Worked { record, effects, growth: after - before, revision: rows.revision(), now })
+        let on_attributes = values.attributes_were_read();
+        Ok((Worked { record, effects, growth: after - before, now, on_attributes }, bytes))
     }
 
-    /// Carries the operation out. What it came to on a snapshot is what it comes to now, since the state machine is pure, if
-    /// nothing was committed since and the time is the same; else it runs again.
+    /// Whether an operation comes to what it came to on a snapshot, since the state machine is pure: the time is the same, and
+    /// nothing was committed since, or nothing that it looked at. Messages and responses are what they were while the record
+    /// is: it counts whatever happens to them.
+    fn is_still_so(&self, rows: &dyn Rows, session: Digest, then: &OnSnapshot) -> Result<bool, StoreError> {
+        if then.worked.now != self.clock.now() {
+            return Ok(false);
+        }
+        if then.revision == rows.revision() {
+            return Ok(true);
+        }
+        Ok(!then.worked.on_attributes && get_value(rows, &record_key(session))?.as_deref() == then.bytes.as_deref())
+    }
+
+    /// Carries the operation out: as it was worked out on a snapshot if that is still so; else it runs again.
     fn write(
         &self,
         session: Digest,
         access: Access,
         census: &Census,
         operation: Operation<'_>,
-        mut on_snapshot: Option<Worked>,
+        mut on_snapshot: Option<OnSnapshot>,
     ) -> Step<Effects> {
         self.rows.write(|rows| {
-            let still_so = |worked: &Worked| worked.revision == rows.revision() && worked.now == self.clock.now();
-            let Worked { record, effects, growth, .. } = match on_snapshot.take().filter(still_so) {
-                Some(worked) => worked,
-                None => self.run(rows, session, access, census, operation)?,
+            let worked = match on_snapshot.take() {
+                Some(then) if self.is_still_so(rows, session, &then)? => then.worked,
+                _ => self.run(rows, session, access, census, operation)?.0,
             };
+            let Worked { record, effects, growth, .. } = worked;
             if effects.is_empty() {
                 return Ok(Verdict::Abandon(effects));
             }
@@ -161,14 +185,18 @@ impl<K: KeyValue> Store for LocalStore<K> {
     fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
         let mut on_snapshot = None;
         if access == Access::Read {
-            let worked = self
+            on_snapshot = self
                 .rows
-                .read(|rows| self.run(rows, session, access, census, operation))
+                .read(|rows| {
+                    let (worked, bytes) = self.run(rows, session, access, census, operation)?;
+                    let then =
+                        |worked| OnSnapshot { worked, revision: rows.revision(), bytes: bytes.map(Cow::into_owned) };
+                    Ok(if worked.effects.is_empty() { None } else { Some(then(worked)) })
+                })
                 .inspect_err(|refusal| self.count_refusal(refusal))?;
-            if worked.effects.is_empty() {
+            if on_snapshot.is_none() {
                 return Ok(());
             }
-            on_snapshot = Some(worked);
         }
         let effects = self
             .write(session, access, census, operation, on_snapshot)
@@ -403,7 +431,7 @@ mod tests {
     use crate::dsn::Dsn;
     use crate::ids::{OwnerToken, SessionId};
     use crate::process::Process;
-    use crate::session::{NewRecord, OwnerKind};
+    use crate::session::{AttributeKey, NewRecord, OwnerKind};
     use crate::store::memory::Memory;
 
     /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
@@ -451,6 +479,63 @@ mod tests {
     }
 
     #[test]
+    fn what_was_worked_out_before_a_commit_to_another_session_is_carried_out() {
+        let other = |store: &dyn Store, _, _: &ManualClock| {
+            let new = NewRecord {
+                id: SessionId::new("t").unwrap(),
+                incarnation: 2,
+                first_request: 1,
+                ttl: 1000,
+                principal: None,
+            };
+            let create = || {
+                let census = Census::default();
+                let create = &mut |session: &mut Transition<'_>, view| session.create(&new, view).map(drop);
+                store.transact(Digest([2; 16]), Access::Create(None), &census, create)
+            };
+            std::thread::scope(|scope| scope.spawn(create).join().unwrap()).unwrap();
+        };
+        assert_eq!(runs(other), (1, 1));
+    }
+
+    #[test]
+    fn g1_what_depends_on_an_attribute_runs_again_though_the_record_is_the_same() {
+        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
+        let dsn = format!("file://{}/store?durability=none", directory.path().display());
+        let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), Some(clock)).unwrap();
+        let (session, census, key) = (Digest([1; 16]), Census::default(), AttributeKey::new("a").unwrap());
+        let new = NewRecord {
+            id: SessionId::new("s").unwrap(),
+            incarnation: 1,
+            first_request: 1,
+            ttl: 1000,
+            principal: None,
+        };
+        let create = &mut |session: &mut Transition<'_>, view| {
+            session.create(&new, view)?;
+            session.set(&key, "1")
+        };
+        store.transact(session, Access::Create(None), &census, create).unwrap();
+        let set = |json: &'static str| {
+            let key = key.clone();
+            move |seen: &mut Transition<'_>, _| seen.set(&key, json)
+        };
+        let (mut taken, mut runs) = (None, 0);
+        let take = &mut |seen: &mut Transition<'_>, _| {
+            runs += 1;
+            if runs == 1 {
+                let census = Census::default();
+                let write = || store.transact(session, Access::Write, &census, &mut set("2"));
+                std::thread::scope(|scope| scope.spawn(write).join().unwrap()).unwrap();
+            }
+            taken = seen.take(&key)?;
+            Ok(())
+        };
+        store.transact(session, Access::Read, &census, take).unwrap();
+        assert_eq!((taken.as_deref(), runs), (Some("2"), 2));
+    }
+
+    #[test]
     fn what_was_worked_out_for_another_time_runs_again() {
         assert_eq!(runs(|_, _, clock| clock.advance(1)), (2, 1));
     }
@@ -485,15 +570,17 @@ mod tests {
         let id = SessionId::new(id).unwrap();
         let principal = principal.map(|name| Digest::of(name.as_bytes()));
         let (read, mut found) = (Cell::default(), false);
-        let worked = store.rows.read(|rows| {
+        let changes_nothing = store.rows.read(|rows| {
             let mut open = |session: &mut Transition<'_>, _| {
                 found = session.open(&id, principal)?.is_some();
                 Ok(())
             };
             let key = Digest::of(id.as_str().as_bytes());
-            store.run(&Counted(rows, &read), key, Access::Read, &Census::default(), &mut open)
+            let rows = Counted(rows, &read);
+            let (worked, _) = store.run(&rows, key, Access::Read, &Census::default(), &mut open)?;
+            Ok(worked.effects.is_empty())
         });
-        (found, read.get(), worked.unwrap().effects.is_empty())
+        (found, read.get(), changes_nothing.unwrap())
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! session stands together: an operation touches few pages.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Deref;
 
 use crate::clock::Millis;
@@ -320,20 +321,40 @@ pub(super) fn add_to_number(rows: &mut (impl RowsMut + ?Sized), key: &[u8], by: 
 
 /// The payloads of one session in rows.
 pub(super) struct SessionRows<'r> {
-    pub(super) rows: &'r dyn Rows,
-    pub(super) session: Digest,
+    rows: &'r dyn Rows,
+    session: Digest,
+    attributes_were_read: Cell<bool>,
+}
+
+impl<'r> SessionRows<'r> {
+    pub(super) fn new(rows: &'r dyn Rows, session: Digest) -> Self {
+        Self { rows, session, attributes_were_read: Cell::new(false) }
+    }
+
+    /// Whether anybody has looked at an attribute.
+    pub(super) fn attributes_were_read(&self) -> bool {
+        self.attributes_were_read.get()
+    }
+
+    fn value(&self, key: &Payload) -> Result<Option<Cow<'r, [u8]>>, StoreError> {
+        if matches!(key, Payload::Attribute(_)) {
+            self.attributes_were_read.set(true);
+        }
+        get_value(self.rows, &payload_key(self.session, key))
+    }
 }
 
 impl Values for SessionRows<'_> {
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(get_value(self.rows, &payload_key(self.session, key))?.map(Cow::into_owned))
+        Ok(self.value(key)?.map(Cow::into_owned))
     }
 
     fn length(&self, key: &Payload) -> Result<Option<usize>, StoreError> {
-        Ok(get_value(self.rows, &payload_key(self.session, key))?.map(|value| value.len()))
+        Ok(self.value(key)?.map(|value| value.len()))
     }
 
     fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
+        self.attributes_were_read.set(true);
         let table = attribute_prefix(self.session);
         let mut prefix = table.clone();
         if let Some(parent) = parent {

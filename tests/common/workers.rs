@@ -75,6 +75,13 @@ pub mod roles {
                 Ok(_) => say("open", ""),
                 Err(error) => say("refused", &format!("{:?}", error.kind())),
             },
+            ["create", dsn, id] => {
+                let new = NewSession { id: Some((*id).into()), ..NewSession::default() };
+                match Engine::open(dsn).and_then(|engine| engine.create_session(new)) {
+                    Ok(_) => say("created", ""),
+                    Err(error) => say("refused", &format!("{:?}: {error}", error.kind())),
+                }
+            }
             ["count", dsn] => {
                 let engine = Engine::open(dsn).expect("the store opens");
                 assert_eq!(engine.contradictions().expect("it reads"), Vec::<String>::new());

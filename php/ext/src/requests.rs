@@ -81,9 +81,18 @@ pub(crate) unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
     let owners = request.owners.take();
     if !owners.is_empty() {
         let this_process = process::id();
-        for (owner, attached) in owners.into_iter().filter(|(_, attached)| attached.process == this_process) {
+        // A store that is not there is waited for once, not for each owner.
+        let mut gone = Vec::new();
+        for (owner, Attached { session, .. }) in owners.into_iter().filter(|(_, a)| a.process == this_process) {
+            if gone.iter().any(|dsn| dsn == session.engine().dsn()) {
+                continue;
+            }
             // Nobody is left to be told of a failure or a panic; the owner's lease ends it in that case.
-            let _ = catch_unwind(AssertUnwindSafe(|| attached.session.detach(&owner)));
+            if let Ok(Err(error)) = catch_unwind(AssertUnwindSafe(|| session.detach(&owner)))
+                && matches!(error.kind(), ErrorKind::StoreUnavailable | ErrorKind::OutcomeUnknown)
+            {
+                gone.push(session.engine().dsn().to_owned());
+            }
         }
     }
     0

@@ -69,7 +69,7 @@ final class Engine
         $ttl = $this->library->optional($ttlMs);
         $this->library->call('mcp_state_create_session', $this->handle->pointer, $id, $ttl, $principal, $session);
 
-        return $session[0] === null ? null : new Session($this->library, $session[0]);
+        return $session[0] === null ? null : new Session($this->library, $session[0], $this);
     }
 
     /** @throws Failure */
@@ -78,7 +78,7 @@ final class Engine
         $session = $this->library->new('mcp_state_session *[1]');
         $this->library->call('mcp_state_open_session', $this->handle->pointer, $id, $principal, $session);
 
-        return $session[0] === null ? null : new Session($this->library, $session[0]);
+        return $session[0] === null ? null : new Session($this->library, $session[0], $this);
     }
 
     /**

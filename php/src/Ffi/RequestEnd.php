@@ -92,12 +92,20 @@ final class RequestEnd
         $owners = $this->owners;
         $this->owners = [];
 
+        /** @var \SplObjectStorage<Engine, null> $gone a store that is not there is waited for once, not for each owner */
+        $gone = new \SplObjectStorage();
+
         foreach ($owners as $token => [$process, $session]) {
-            if ($process === \getmypid()) {
+            if ($process === \getmypid() && !$gone->contains($session->engine)) {
                 try {
                     $session->detach((string) $token);
-                } catch (Failure) {
+                } catch (Failure $failure) {
                     // Nobody is left to be told; the lease ends it.
+                    $kind = FailureKind::tryFrom($failure->getCode());
+
+                    if ($kind === FailureKind::StoreUnavailable || $kind === FailureKind::OutcomeUnknown) {
+                        $gone->attach($session->engine);
+                    }
                 }
             }
         }

@@ -23,7 +23,7 @@ final class Session
     private readonly Handle $handle;
 
     /** @internal Sessions come from {@see Engine}. */
-    public function __construct(private readonly Library $library, CData $session)
+    public function __construct(private readonly Library $library, CData $session, public readonly Engine $engine)
     {
         $this->handle = new Handle($library, 'session', $session);
     }

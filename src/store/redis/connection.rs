@@ -12,11 +12,14 @@ use redis::{
     ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsMode, Value,
 };
 
+use super::SHARED_LIFE_MS;
 use super::script::{Call, Packed, Script};
 use crate::dsn::{Address, Layout, Server};
 use crate::error::{Error, StoreError};
 use crate::ids::random_bytes;
 
+/// Which keys there are and what is in them. A store of another layout is refused.
+const LAYOUT: u32 = 1;
 /// How many idle connections are kept.
 const IDLE: usize = 8;
 /// The longest pause before a job is tried again.
@@ -179,8 +182,38 @@ impl Connections {
     fn take(&self) -> RedisResult<Link> {
         match self.idle.lock().pop() {
             Some(link) => Ok(link),
-            None => self.connect(),
+            None => {
+                let mut link = self.connect()?;
+                self.check_layout(&mut link)?;
+                Ok(link)
+            }
         }
+    }
+
+    /// The key that says which layout the store has.
+    pub(super) fn layout_key(&self) -> String {
+        format!("{}{{layout}}", self.server.prefix)
+    }
+
+    /// Fails if the store has another layout; marks one that has none yet.
+    fn check_layout(&self, link: &mut Link) -> RedisResult<()> {
+        let key = self.layout_key();
+        let found: Option<Vec<u8>> = redis::from_redis_value(link.ask(redis::cmd("GET").arg(&key))?)?;
+        let Some(found) = found else {
+            // A server that cannot take it (a replica, a full one) says so when it is asked for more.
+            let mut mark = redis::cmd("SET");
+            let marked = link.ask(mark.arg(&key).arg(LAYOUT).arg("NX").arg("PX").arg(SHARED_LIFE_MS));
+            return marked.map(|_| ()).or_else(|error| if is_lost(&error) { Err(error) } else { Ok(()) });
+        };
+        let found = String::from_utf8_lossy(&found).into_owned();
+        let what = match found.parse::<u32>() {
+            Ok(LAYOUT) => return Ok(()),
+            Ok(older) if older < LAYOUT => "an older mcp-state wrote it; let its processes end and reset the store, or",
+            Ok(_) => "a newer mcp-state writes it; upgrade this one, or",
+            Err(_) => "mcp-state did not write that; reset the store, or",
+        };
+        let reason = format!("its layout is {found:?}, here it is {LAYOUT}: {what} use another prefix");
+        Err((ErrorKind::InvalidClientConfig, OTHER_LAYOUT, reason).into())
     }
 
     fn give_back(&self, link: Link) {
@@ -317,6 +350,9 @@ impl Connections {
         if said(error, "OOM") {
             return self.full();
         }
+        if let Some(reason) = error.detail().filter(|_| error.to_string().starts_with(OTHER_LAYOUT)) {
+            return StoreError::Incompatible { path: self.server.to_string().into(), reason: reason.to_owned() };
+        }
         StoreError::Server { server: self.server.to_string(), reason: explain(error) }
     }
 
@@ -337,9 +373,17 @@ impl Connections {
     }
 }
 
+/// What the error of a store that has another layout begins with.
+const OTHER_LAYOUT: &str = "the store has another layout";
+
 /// Whether the connection was lost, so that nobody knows how far the server came.
 fn is_lost(error: &RedisError) -> bool {
     error.is_io_error() || error.is_connection_dropped() || error.kind() == ErrorKind::Parse
+}
+
+/// Whether the server's certificate was refused.
+fn is_untrusted(error: &RedisError) -> bool {
+    error.is_io_error() && error.to_string().contains("certificate")
 }
 
 /// Whether the reason passes by itself.
@@ -348,6 +392,7 @@ fn passes(error: &RedisError) -> bool {
         ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "MOVED", "READONLY", "TRYAGAIN", "BUSY", "NOREPLICAS"];
     match error.kind() {
         ErrorKind::ClusterConnectionNotFound | ErrorKind::MasterNameNotFoundBySentinel => true,
+        _ if is_untrusted(error) => false,
         _ => is_lost(error) || PASSING.iter().any(|code| said(error, code)),
     }
 }
@@ -377,6 +422,9 @@ fn explain(error: &RedisError) -> String {
         // What Redis 7 says of a script's command that the user may not run.
         _ if error.detail().is_some_and(|detail| detail.contains("user executing the script")) => MAY_NOT,
         ErrorKind::AuthenticationFailed => "name another user or password in the DSN",
+        _ if is_untrusted(error) => {
+            "let an authority this system trusts sign its certificate for the host in the DSN, or name another in SSL_CERT_FILE"
+        }
         _ if is_lost(error) => "see whether it runs and can be reached from here",
         _ => "see its log",
     });

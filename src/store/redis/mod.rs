@@ -16,6 +16,7 @@
 //! | `{P}p` | the same of a principal's sessions |
 //! | `{T}h`, `{T}s`, `{T}w` | a topic: head, stream, and the channel that rings its listeners |
 //! | `{topics}`, `{once}`, `{counted}` | the topics; single-use keys by when they are forgotten; what is counted |
+//! | `{layout}` | the number of this layout; whoever finds another one refuses the store |
 //!
 //! Invariants:
 //!
@@ -310,6 +311,7 @@ impl RedisStore {
                 commands.push(zrem(&self.index_key(before.settled), session));
             }
             if let Some(after) = after {
+                commands.push(pexpire(&process.connections.layout_key(), SHARED_LIFE_MS));
                 let life = after.at.saturating_sub(self.time(process).unwrap_or_default()) + GRACE_MS;
                 let principal =
                     record.and_then(|record| record.principal).map(|principal| self.principal_key(principal));

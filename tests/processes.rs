@@ -19,7 +19,7 @@ use mcp_state::{
     Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, LateReason, NewSession, OwnerKind, Session,
 };
 use tempfile::TempDir;
-use workers::{REQUEST, roles};
+use workers::{REQUEST, roles, shared};
 
 fn main() -> ExitCode {
     workers::main(&[
@@ -62,30 +62,12 @@ fn main() -> ExitCode {
 
 fn g9_an_answer_wakes() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    for _ in 0..50 {
-        let mut asker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
-        let id: i64 = asker.line("id").parse()?;
-        assert_eq!(session.deliver_response(id, "\"yes\"")?, Delivery::Delivered);
-        assert_eq!(asker.line("answer"), "\"yes\"");
-        assert!(asker.finish().success());
-    }
-    Ok(())
+    shared::an_answer_wakes(&store.dsn, &store.session("s"))
 }
 
 fn g9_destroy_wakes() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    let mut askers: Vec<_> = (0..3).map(|_| Worker::start(&["ask", &store.dsn, "s", "60000"])).collect();
-    for asker in &mut askers {
-        asker.line("id");
-    }
-    session.destroy()?;
-    for mut asker in askers {
-        assert_eq!(asker.line("destroyed"), "");
-        assert!(asker.finish().success());
-    }
-    Ok(())
+    shared::destroy_wakes(&store.dsn, &store.session("s"))
 }
 
 fn g9_killed_before_wake() -> Result {
@@ -224,11 +206,7 @@ fn g11_dead_process() -> Result {
 
 fn fork_after_use() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    assert!(Worker::start(&["fork", &store.dsn, "s"]).finish().success());
-    assert_eq!(session.attributes().get("forked")?.as_deref(), Some("\"parent\""));
-    assert_eq!(session.attributes().get("child")?.as_deref(), Some("1"));
-    Ok(())
+    shared::a_fork_after_use(&store.dsn, &store.session("s"))
 }
 
 // --- G10: full file systems ---

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcp_state::{
-    Claim, DuplicatePolicy, Engine, Error, ErrorKind, Interest, NewSession, OwnerKind, OwnerToken, Session, WaitedFor,
+    Claim, Delivery, DuplicatePolicy, Engine, Error, ErrorKind, Interest, NewSession, OwnerKind, OwnerToken, Session,
+    WaitedFor,
 };
 
-use crate::common::process;
+use crate::common::process::{self, Worker};
 use crate::common::texts;
 
 pub const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create"}"#;
@@ -34,6 +35,42 @@ pub fn main(tests: &[(&'static str, Test)]) -> ExitCode {
     exit_code
 }
 
+/// Tests of any store that processes share: each is given its DSN and its session "s".
+pub mod shared {
+    use super::*;
+
+    pub fn an_answer_wakes(dsn: &str, session: &Session) -> process::Result {
+        for _ in 0..40 {
+            let mut asker = Worker::start(&["ask", dsn, "s", "60000"]);
+            let id: i64 = asker.line("id").parse()?;
+            assert_eq!(session.deliver_response(id, "\"yes\"")?, Delivery::Delivered);
+            assert_eq!(asker.line("answer"), "\"yes\"");
+            assert!(asker.finish().success());
+        }
+        Ok(())
+    }
+
+    pub fn destroy_wakes(dsn: &str, session: &Session) -> process::Result {
+        let mut askers: Vec<_> = (0..3).map(|_| Worker::start(&["ask", dsn, "s", "60000"])).collect();
+        for asker in &mut askers {
+            asker.line("id");
+        }
+        session.destroy()?;
+        for mut asker in askers {
+            assert_eq!(asker.line("destroyed"), "");
+            assert!(asker.finish().success());
+        }
+        Ok(())
+    }
+
+    pub fn a_fork_after_use(dsn: &str, session: &Session) -> process::Result {
+        assert!(Worker::start(&["fork", dsn, "s"]).finish().success());
+        assert_eq!(session.attributes().get("forked")?.as_deref(), Some("\"parent\""));
+        assert_eq!(session.attributes().get("child")?.as_deref(), Some("1"));
+        Ok(())
+    }
+}
+
 /// What a worker process does.
 pub mod roles {
     use super::*;
@@ -52,6 +89,18 @@ pub mod roles {
                 session.detach(&owner).expect("detached");
             }
             ["rounds", dsn, id] => rounds(&find(dsn, id)),
+            ["so_many_rounds", dsn, id, count] => {
+                let session = find(dsn, id);
+                let owner = session.attach(OwnerKind::Stream, None).expect("attached");
+                say("ready", "");
+                let _ = std::io::stdin().read(&mut [0]);
+                for _ in 0..count.parse::<u32>().expect("a number") {
+                    let id = session.send_request(&owner, REQUEST, "", 60_000).expect("sent");
+                    assert_eq!(session.take_outgoing(&owner, 9).expect("taken").len(), 1);
+                    assert_eq!(session.deliver_response(id, "\"yes\"").expect("it answers"), Delivery::Delivered);
+                    assert_eq!(session.claim(&owner, id).expect("claimed"), Claim::Answered("\"yes\"".into()));
+                }
+            }
             ["update", dsn, id, number] => update(&find(dsn, id), number),
             ["hold", dsn, id] => {
                 let session = find(dsn, id);

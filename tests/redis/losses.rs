@@ -7,13 +7,14 @@ use mcp_state::{
     OwnerToken, RequestCancellation, Session, WaitedFor,
 };
 
-use crate::common::redis::{Cut, Proxy, RedisServer};
+use crate::common::redis::{Cut, Proxy, RedisServer, wait_until};
 use crate::common::texts;
 use crate::workers::{REQUEST, Test};
 use crate::{Result, named, works};
 
 pub(crate) const TESTS: &[(&str, Test)] = &[
     ("an_operation_whose_connection_is_lost_takes_effect_once", effect_once),
+    ("a_lost_answer_is_found_as_far_back_as_versions_reach", found_in_a_block),
     ("an_error_after_a_lost_connection_says_what_is_so", error_is_honest),
 ];
 
@@ -38,6 +39,51 @@ fn effect_once() -> Result {
             }
         }
     }
+    Ok(())
+}
+
+/// While somebody connects anew others go on: its version has moved from the newest ones to the blocks, one turn or several on,
+/// or is forgotten. What it took away is still known.
+fn found_in_a_block() -> Result {
+    let server = RedisServer::start();
+    let proxy = Proxy::before(&server);
+    let others = Engine::open(&server.dsn(""))?;
+    for (number, others_do) in [0, 15, 16, 17, 40, 120, 127, 150, 400].into_iter().enumerate() {
+        let name = format!("s{number}");
+        let session = named(&others, &name);
+        let owner = session.attach(OwnerKind::Stream, None)?;
+        let here = Engine::open(&proxy.dsn("retry_ms=20000"))?.open_session(&name, None)?.ok_or("it is there")?;
+        for turn in 0..number {
+            // The blocks take turns from anywhere.
+            session.attributes().set("turn", &turn.to_string())?;
+        }
+        session.enqueue_outgoing(&owner, "1", "")?;
+        // The second time nothing is new, so the next request carries something out.
+        here.stats()?;
+        here.stats()?;
+        proxy.cut_and_close_at(1, Cut::Unanswered);
+        let taken = std::thread::scope(|scope| -> Result<_> {
+            let taking = scope.spawn(|| here.take_outgoing(&owner, 9));
+            wait_until("the answer is lost", || proxy.was_cut());
+            for change in 0..others_do {
+                session.attributes().set("other", &change.to_string())?;
+            }
+            proxy.open();
+            Ok(taking.join().expect("it does not panic"))
+        })?;
+        match taken {
+            Ok(taken) => {
+                assert!(others_do < 150, "{others_do} are more than a session remembers");
+                assert_eq!(texts(taken), ["1"], "after {others_do} of others");
+            }
+            Err(error) => {
+                assert!(others_do > 127, "after {others_do} of others: {error}");
+                assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+            }
+        }
+        assert!(session.take_outgoing(&owner, 9)?.is_empty());
+    }
+    assert_eq!(others.contradictions()?, Vec::<String>::new());
     Ok(())
 }
 

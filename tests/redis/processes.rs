@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_state::{Claim, Delivery, LateReason, OwnerKind, OwnerToken};
 
 use crate::common::process::Worker;
-use crate::workers::{REQUEST, Test};
+use crate::workers::{REQUEST, Test, shared};
 use crate::{Random, Result, Store, works};
 
 pub(crate) const TESTS: &[(&str, Test)] = &[
@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("g5_ids_of_eight_processes_are_unique", g5_unique_ids),
     ("g7_a_request_that_still_runs_brings_nothing_back", g7_destroyed_is_final),
     ("g8_kills_of_clients_under_load_leave_nothing_half_done", g8_kills_of_clients),
+    ("each_of_eight_processes_on_one_session_gets_its_rounds_done", nobody_starves),
     ("g9_an_answer_in_one_process_wakes_the_waiter_in_another", g9_an_answer_wakes),
     ("g9_destroy_wakes_every_owner_of_the_session", g9_destroy_wakes),
     ("a_child_of_a_fork_connects_anew", fork_after_use),
@@ -149,39 +150,34 @@ fn g8_kills_of_clients() -> Result {
     store.is_sound()
 }
 
+fn nobody_starves() -> Result {
+    let store = Store::new();
+    store.session("s");
+    let worker = |_| Worker::start(&["so_many_rounds", &store.dsn, "s", "50"]);
+    let mut workers: Vec<_> = (0..8).map(worker).collect();
+    for worker in &mut workers {
+        worker.line("ready");
+    }
+    for worker in &mut workers {
+        worker.tell("go");
+    }
+    for worker in workers {
+        assert!(worker.finish().success());
+    }
+    store.is_sound()
+}
+
 fn g9_an_answer_wakes() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    for _ in 0..30 {
-        let mut asker = Worker::start(&["ask", &store.dsn, "s", "60000"]);
-        let id: i64 = asker.line("id").parse()?;
-        assert_eq!(session.deliver_response(id, "\"yes\"")?, Delivery::Delivered);
-        assert_eq!(asker.line("answer"), "\"yes\"");
-        assert!(asker.finish().success());
-    }
-    Ok(())
+    shared::an_answer_wakes(&store.dsn, &store.session("s"))
 }
 
 fn g9_destroy_wakes() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    let mut askers: Vec<_> = (0..3).map(|_| Worker::start(&["ask", &store.dsn, "s", "60000"])).collect();
-    for asker in &mut askers {
-        asker.line("id");
-    }
-    session.destroy()?;
-    for mut asker in askers {
-        assert_eq!(asker.line("destroyed"), "");
-        assert!(asker.finish().success());
-    }
-    Ok(())
+    shared::destroy_wakes(&store.dsn, &store.session("s"))
 }
 
 fn fork_after_use() -> Result {
     let store = Store::new();
-    let session = store.session("s");
-    assert!(Worker::start(&["fork", &store.dsn, "s"]).finish().success());
-    assert_eq!(session.attributes().get("forked")?.as_deref(), Some("\"parent\""));
-    assert_eq!(session.attributes().get("child")?.as_deref(), Some("1"));
-    Ok(())
+    shared::a_fork_after_use(&store.dsn, &store.session("s"))
 }

@@ -316,3 +316,71 @@ fn own_channel(connections: &Connections) -> String {
     let own = OWN.get_or_init(|| u64::from_le_bytes(random_bytes()));
     format!("{}reader:{own:016x}", connections.server().prefix)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsn::{Dsn, Place};
+    use crate::store::redis::private_server as server;
+
+    fn listener(server: &server::RedisServer) -> Arc<Listener> {
+        let Place::Redis(server) = Dsn::parse(&server.dsn("")).unwrap().place else { panic!("it is a server's") };
+        Arc::new(Listener::new(Arc::new(Connections::new(*server))))
+    }
+
+    /// Until it rings; there is nothing here that would look at the state.
+    fn sleep(ear: &dyn Ear) {
+        assert!((0..30).any(|_| ear.sleep(SLICE) == Slept::Rung), "the ring was lost");
+    }
+
+    #[test]
+    fn g9_of_many_waiters_of_a_process_each_hears_its_own_ring() {
+        let server = server::RedisServer::start();
+        let listener = listener(&server);
+        let channels: Vec<_> = (0..6).map(|number| format!("channel{number}")).collect();
+        // In both orders: the one who reads leaves first, or last.
+        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
+            let (rang, heard) = mpsc::channel();
+            std::thread::scope(|scope| {
+                let (ready, listens) = mpsc::channel();
+                for (number, channel) in channels.iter().enumerate() {
+                    let (ready, rang, listener) = (ready.clone(), rang.clone(), listener.clone());
+                    scope.spawn(move || {
+                        let ear = listener.listen(channel.clone()).unwrap();
+                        ready.send(()).unwrap();
+                        sleep(&*ear);
+                        rang.send(number).unwrap();
+                    });
+                }
+                for _ in &channels {
+                    listens.recv().unwrap();
+                }
+                for number in order {
+                    assert_eq!(server.command(&["PUBLISH", &channels[number], ""]), "1");
+                    assert_eq!(heard.recv().unwrap(), number, "nobody else's ring wakes");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn g9_a_lost_connection_ends_the_sleep_of_every_waiter() {
+        let server = server::RedisServer::start();
+        let listener = listener(&server);
+        std::thread::scope(|scope| {
+            let (ready, listens) = mpsc::channel();
+            for number in 0..3 {
+                let (ready, listener) = (ready.clone(), listener.clone());
+                scope.spawn(move || {
+                    let ear = listener.listen(format!("channel{number}")).unwrap();
+                    ready.send(()).unwrap();
+                    sleep(&*ear);
+                });
+            }
+            for _ in 0..3 {
+                listens.recv().unwrap();
+            }
+            server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        });
+    }
+}

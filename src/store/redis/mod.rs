@@ -33,6 +33,10 @@ mod bus;
 mod cache;
 mod connection;
 mod listener;
+#[cfg(test)]
+#[path = "../../../tests/common/redis.rs"]
+#[allow(dead_code, unreachable_pub, missing_docs)]
+mod private_server;
 mod script;
 mod speculation;
 
@@ -620,7 +624,8 @@ impl Work<'_> {
             let record = answer.record.as_deref().map(decode).transpose()?;
             self.payloads.clear();
             self.attributes = Arc::default();
-            let overtaken = self.seen.overtaken + u32::from(answer.version() != self.seen.version);
+            let is_known = self.seen.version.is_some();
+            let overtaken = self.seen.overtaken + u32::from(is_known && answer.version() != self.seen.version);
             let (version, record) = (answer.version(), record.map(Arc::from));
             self.seen = Seen { version, record, attributes: Arc::default(), overtaken };
         } else if self.confirmed.is_none() {

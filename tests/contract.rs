@@ -862,7 +862,7 @@ contract! { [Memory memory Lmdb lmdb Redis redis] {
             let new = NewSession { id: Some(id.into()), ..NewSession::default() };
             assert_eq!(kind(store.engine.create_session(new).map(|_| ())), ErrorKind::InvalidArgument);
         }
-        for key in ["", ".", "a.", ".a", "a..b", "a\0b", &long] {
+        for key in ["", ".", "a.", ".a", "a..b", "a\0b", "a\u{85}b", &long] {
             assert_eq!(kind(session.attributes().set(key, "1")), ErrorKind::InvalidArgument);
             assert_eq!(kind(session.attributes().get(key)), ErrorKind::InvalidArgument);
         }

@@ -64,6 +64,26 @@ fn a_record_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn a_record_stays_as_long_as_it_is_while_a_question_comes_and_goes() {
+    let token = OwnerToken([9; 16]);
+    let attach = |session: &mut Transition<'_>| session.attach(token, OwnerKind::Stream, 10, Process::default());
+    let (before, _) = run(Some(created()), 5, &[], attach).unwrap();
+    let register = |session: &mut Transition<'_>| session.register_pending(&token, 1, 50, "m").map(|_| ());
+    let (after, _) = run(before.clone(), 5, &[], register).unwrap();
+    let [before, after] = [before, after].map(|record| record.unwrap().encode());
+    assert_ne!(before, after);
+    assert_eq!(before.len(), after.len());
+    // What fills it up is part of the encoding: nothing else may stand there.
+    let zeros = after.len() - after.iter().rev().position(|&byte| byte == 0).expect("it is filled up");
+    for at in [zeros - 1, zeros - 2] {
+        let mut changed = after.clone();
+        changed[at] = 1;
+        assert!(Record::decode(&changed).is_err());
+    }
+    assert!(Record::decode(&[after, vec![0; 256]].concat()).is_err());
+}
+
+#[test]
 fn a_record_of_another_version_or_of_garbage_is_refused() {
     let mut bytes = created().encode();
     for cut in 0..bytes.len() {

@@ -303,7 +303,7 @@ def prepare(tree: Path) -> None:
     modules = "".join(f"pub mod {module};\n" for module in MODULES)
     (tree / "src" / "lib.rs").write_text(f"#![allow(dead_code, unused, unreachable_pub)]\n{modules}")
     manifest = (ROOT / "Cargo.toml").read_text()
-    wanted = {"getrandom", "libc", "parking_lot", "proptest", "serde", "serde_json", "sha2", "stateright", "subtle", "thiserror", "uuid"}
+    wanted = {"getrandom", "itoa", "libc", "parking_lot", "proptest", "serde", "serde_json", "sha2", "stateright", "subtle", "thiserror", "uuid"}
     dependencies = [
         line for line in re.findall(r"^[\w-]+ = .+$", manifest, re.MULTILINE) if line.split(" = ")[0] in wanted
     ]

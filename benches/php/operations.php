@@ -1,0 +1,34 @@
+<?php
+
+/**
+ * Does one thing so often, for benches/php-costs to count what it takes:
+ *
+ *     php operations.php round|get|patch TIMES PLACE
+ */
+
+declare(strict_types=1);
+
+namespace McpState\Bench;
+
+require __DIR__ . '/bootstrap.php';
+
+[, $what, $times, $place] = $argv;
+$peer = new Peers\Ours($place);
+$peer->populate(1, 1, 10_000);
+$peer->enter(0);
+$request = '{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"' . str_repeat('x', 530) . '"}}';
+$response = '{"jsonrpc":"2.0","result":{"action":"accept","content":"' . str_repeat('x', 540) . '"}}';
+$do = [
+    'round' => static function () use ($peer, $request, $response): void {
+        $id = $peer->send($request);
+        $peer->take();
+        $peer->deliver($id, $response);
+        $peer->claim($id);
+    },
+    'get' => $peer->get(...),
+    'patch' => static fn () => $peer->patch('bench', '1.0'),
+];
+array_map(static fn (\Closure $warm): mixed => $warm(), $do);
+for ($time = 0; $time < (int) $times; ++$time) {
+    $do[$what]();
+}

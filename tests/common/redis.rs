@@ -461,6 +461,7 @@ pub fn is_installed() -> bool {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
         let installed = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_ok();
+        assert!(installed || std::env::var_os("REDIS_SERVER").is_none(), "REDIS_SERVER names no program: {}", program());
         if !installed {
             eprintln!("left out: the tests of redis:// stores, for want of a redis-server (REDIS_SERVER names another program)");
         }

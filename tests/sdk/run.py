@@ -3,6 +3,7 @@
 
     MCP_SDK_AUTOLOAD=…/vendor/autoload.php tests/sdk/run.py --runs 20
     tests/sdk/run.py --only C-many --sessions mcp-state
+    tests/sdk/run.py --sessions mcp-state --store redis     a private Redis keeps our sessions
 
 Exit status 1 when anything was not right with our session manager.
 """
@@ -14,10 +15,11 @@ import asyncio
 import os
 import random
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 from support import AUTOLOAD, WORKERS, busy_processors, site
 
+from lib.redis import Redis
 from scenarios import Options, Tally
 from sdk_scenarios import ONLY_OURS, SCENARIOS, repeat
 
@@ -40,6 +42,7 @@ def main() -> int:
     parser.add_argument("--stock-runs", type=int, help="runs with the SDK's own store; by default as many")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), metavar="ID", help="this scenario (repeat)")
     parser.add_argument("--sessions", action="append", choices=["file", "mcp-state"], help="by default both")
+    parser.add_argument("--store", choices=["local", "redis"], default="local", help="what keeps our sessions")
     parser.add_argument("--transport", choices=["own", "ours"], default="own", help="the SDK's transport, or ours")
     parser.add_argument("--seed", type=int, default=1, help="of the client's random moments")
     parser.add_argument("--size", type=int, default=300, help="how many questions R asks")
@@ -61,7 +64,10 @@ def main() -> int:
         env = {"MCP_SDK_TRANSPORT": settings.transport}
         if settings.delays is not None and ours:
             env["MCP_STATE_DELAYS"] = f"{settings.delays}:{DELAY_US}"
-        with site(AUTOLOAD, sessions, ini=ini, **env) as (url, _):
+        with ExitStack() as stack:
+            if ours and settings.store == "redis":
+                env["MCP_STATE_DSN"] = stack.enter_context(Redis()).dsn()
+            url, _ = stack.enter_context(site(AUTOLOAD, sessions, ini=ini, **env))
             with busy_processors(os.cpu_count() or 1) if settings.busy else nullcontext():
                 for id in ids:
                     if not ours and id in ONLY_OURS:

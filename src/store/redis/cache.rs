@@ -22,7 +22,7 @@ pub(super) struct Seen {
     pub(super) record: Option<Arc<Record>>,
     /// Attributes, as far as they are known.
     pub(super) attributes: Arc<Attributes>,
-    /// How often in a row somebody else had changed it since this process saw it last.
+    /// How often somebody else had changed it since this process saw it last, less how often nobody had.
     pub(super) overtaken: u32,
 }
 

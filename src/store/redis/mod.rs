@@ -74,6 +74,9 @@ const SHARED_LIFE_MS: Millis = 30 * 24 * 3_600_000;
 const REMEMBERED_MS: Millis = 60_000;
 /// How long an operation is decided anew because somebody else was faster.
 const CONTENDED: Duration = Duration::from_secs(10);
+/// Who has been overtaken so often looks first until it has not been for as many operations. One lucky operation does not do:
+/// who needs one round trip where all others need two would win again and again.
+const MOST_OVERTAKEN: u32 = 16;
 /// How often what is counted is written at most.
 const COUNTED_EVERY_MS: Millis = 1_000;
 
@@ -283,7 +286,7 @@ impl RedisStore {
         };
         let cached = process.cache.get(session);
         let is_new = matches!(access, Access::Create(_));
-        // Where others have been faster twice in a row, they will have been this time.
+        // Where others have been faster twice, they will have been this time.
         let looks = cached.as_ref().map_or(!is_new, |seen| seen.overtaken > 1);
         let seen = cached.unwrap_or_default();
         let mut work = Work {
@@ -609,7 +612,7 @@ impl Work<'_> {
         let mut attributes = if request.purges { Arc::default() } else { self.attributes.clone() };
         attributes.change(&effects.payloads);
         let record = kept.cloned();
-        let overtaken = if self.confirmed.is_none() { 0 } else { self.seen.overtaken };
+        let overtaken = self.seen.overtaken.saturating_sub(u32::from(self.confirmed.is_none()));
         let seen = Seen { version: Some(version), record, attributes: attributes.kept(), overtaken };
         self.process.cache.put(self.session, seen);
         Ok(true)
@@ -625,11 +628,12 @@ impl Work<'_> {
             self.payloads.clear();
             self.attributes = Arc::default();
             let is_known = self.seen.version.is_some();
-            let overtaken = self.seen.overtaken + u32::from(is_known && answer.version() != self.seen.version);
+            let is_overtaken = is_known && answer.version() != self.seen.version;
+            let overtaken = (self.seen.overtaken + u32::from(is_overtaken)).min(MOST_OVERTAKEN);
             let (version, record) = (answer.version(), record.map(Arc::from));
             self.seen = Seen { version, record, attributes: Arc::default(), overtaken };
         } else if self.confirmed.is_none() {
-            self.seen.overtaken = 0;
+            self.seen.overtaken = self.seen.overtaken.saturating_sub(1);
         }
         self.confirmed = Some(answer.now);
         self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));

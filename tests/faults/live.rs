@@ -212,8 +212,8 @@ pub fn stopped_reader() -> Result {
     Ok(())
 }
 
-/// A process that is stopped between lock and commit keeps writers waiting, not readers; when it goes on, so do they; when it
-/// is killed, they go on at once.
+/// A process that is stopped between lock and commit keeps writers waiting, not readers; who has waited for long is told which
+/// process it is; when it goes on, or is killed, so do they.
 pub fn stopped_writer() -> Result {
     for end in [libc::SIGCONT, libc::SIGKILL] {
         let directory = tempfile::tempdir_in(shared_memory())?;
@@ -225,11 +225,16 @@ pub fn stopped_writer() -> Result {
         let mut writer = Worker::start(&["serve", &dsn]);
         assert_eq!(writer.line(""), "ready");
         writer.tell("request");
-        // It waits for the lock, in the kernel.
+        // It waits for its turn.
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(300) {
             assert_eq!(session.attributes().get("kept")?.as_deref(), Some("1"), "readers are not blocked");
             std::thread::sleep(Duration::from_millis(10));
+        }
+        if end == libc::SIGCONT {
+            let (told, pid) = (writer.line(""), stopped.child.id());
+            assert!(told.contains("StoreUnavailable") && told.contains(&format!("thread {pid} ")), "{told}");
+            writer.tell("request");
         }
         signal(&stopped, end);
         let answer = writer.line("ok");

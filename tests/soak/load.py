@@ -142,6 +142,8 @@ class Visit:
         self.client = McpClient(load.url, timeout=CALL_TIMEOUT, headers={"X-Test-Ttl-Ms": str(int(ttl * 1000))})
         self.used = 0.0
         """When the last exchange began that reached the session."""
+        self.uses: list[tuple[float, float]] = []
+        """When each exchange that reached it began and ended."""
         self.known: dict[str, set[str | None]] = {}
         """What the session keeps: the values that each key may have."""
         self.cursors: dict[str, int] = {}
@@ -163,8 +165,10 @@ class Visit:
         elif reply.status == 404 and self.is_destroyed:
             raise Over
         elif reply.status == 404:
-            # Its time may run down to three quarters of the TTL between two uses: not every use is written.
-            idle = reply.finished - self.used
+            # Its time may run down to three quarters of the TTL between two uses: not every use is written. A use that had not
+            # ended says nothing: of two at the moment of expiry one may find the session and the other not.
+            used = max((begun for begun, ended in self.uses if ended <= started), default=0.0)
+            idle = reply.finished - used
             if idle < 0.75 * self.ttl:
                 self.ledger.wrong("session lost", f"{what}: 404 after {idle:.1f} s of {self.ttl:g} s")
             else:
@@ -174,6 +178,7 @@ class Visit:
             self.ledger.wrong(f"HTTP {reply.status}", f"{what}: {reply.messages}")
         else:
             self.used = max(self.used, started)
+            self.uses.append((started, reply.finished))
             return True
         return False
 

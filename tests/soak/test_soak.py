@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from run import Settings, Soak, command_line, write  # noqa: E402  (it finds the client)
-from load import Ledger, match  # noqa: E402
+from load import Ledger, Over, Visit, match  # noqa: E402
 from report import Result  # noqa: E402
 from samples import SERIES  # noqa: E402
 
@@ -67,6 +70,28 @@ class Kills(unittest.TestCase):
         cuts = [(0.0, 9.0, "long"), (0.0, 2.0, "short")]
         self.assertEqual((2, []), match(cuts, [(1.0, 1.0), (5.0, 5.0)]))
         self.assertEqual((2, []), match(cuts, [(5.0, 5.0), (1.0, 1.0)]))
+
+
+class Expiry(unittest.IsolatedAsyncioTestCase):
+    """TTL 4 s; each use as (began, ended); the last is answered with 404."""
+
+    def wrong(self, *uses: tuple[float, float]) -> list[str]:
+        ledger = Ledger()
+        visit = Visit(SimpleNamespace(ledger=ledger, url="http://127.0.0.1:1/"), random.Random(1), 4.0)
+        for status, (began, ended) in zip((*[200] * (len(uses) - 1), 404), uses, strict=True):
+            reply = SimpleNamespace(status=status, finished=ended, timed_out=False, broken="", messages=[])
+            with contextlib.suppress(Over):
+                visit.came("use", reply, began)
+        return list(ledger.errors)
+
+    async def test_a_session_that_was_used_is_there(self) -> None:
+        self.assertEqual(["session lost"], self.wrong((0.0, 0.1), (0.2, 0.3)))
+
+    async def test_a_session_may_expire_when_three_quarters_of_its_time_are_over(self) -> None:
+        self.assertEqual([], self.wrong((0.0, 0.1), (3.2, 3.3)))
+
+    async def test_of_two_uses_at_the_moment_of_expiry_one_may_find_it(self) -> None:
+        self.assertEqual([], self.wrong((0.0, 0.1), (3.9, 4.1), (3.9, 4.0)))
 
 
 class Verdict(unittest.TestCase):

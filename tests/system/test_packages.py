@@ -194,7 +194,7 @@ class Packages(unittest.TestCase):
         if not shutil.which("dpkg-deb") or subprocess.run(["dpkg", "-S", program("PHP", "php")], capture_output=True).returncode:
             self.skipTest(f"{SETUP.get('PHP')} came from no Debian package")
         packages = self.fresh()
-        run(ROOT / "scripts/deb", packages, env=self.env)
+        run(ROOT / "scripts/deb", packages, env=self.env, timeout=BUILD_SECONDS)
         version = php("echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION;")
         [extension] = packages.glob(f"php{version}-mcp-state_{VERSION}-1_*.deb")
         [command] = packages.glob(f"mcp-state_{VERSION}-1_*.deb")

@@ -30,10 +30,12 @@ impl AttributeKey {
     /// Checks `key`.
     pub fn new(key: impl Into<String>) -> Result<Self, InvalidArgument> {
         let key = key.into();
-        let mut before = b'.';
-        let has_empty_segment = key.bytes().any(|byte| std::mem::replace(&mut before, byte) == b'.' && byte == b'.');
+        let has_empty_segment = key.is_empty()
+            || key.starts_with('.')
+            || key.ends_with('.')
+            || key.as_bytes().windows(2).any(|pair| pair == b"..");
         let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        let reason = if before == b'.' || has_empty_segment {
+        let reason = if has_empty_segment {
             "its segments must not be empty".to_owned()
         } else if key.len() > MAX_KEY {
             format!("it is {} bytes long and the limit is {MAX_KEY}", key.len())

@@ -434,26 +434,37 @@ mod tests {
     use crate::session::{AttributeKey, NewRecord, OwnerKind};
     use crate::store::memory::Memory;
 
-    /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
-    /// there are in the end.
-    fn runs(meanwhile: impl Fn(&dyn Store, Digest, &ManualClock)) -> (u32, usize) {
+    /// A store with one session, and its clock; the directory goes with the guard.
+    fn store_with_a_session() -> (tempfile::TempDir, Arc<dyn Store>, Arc<ManualClock>) {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
         let dsn = format!("file://{}/store?durability=none", directory.path().display());
         let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), Some(clock.clone())).unwrap();
-        let session = Digest([1; 16]);
-        let id = SessionId::new("s").unwrap();
+        create(&*store, SESSION, "s").unwrap();
+        (directory, store, clock)
+    }
+
+    const SESSION: Digest = Digest([1; 16]);
+
+    fn create(store: &dyn Store, session: Digest, id: &str) -> Step<()> {
+        let id = SessionId::new(id).unwrap();
         let new = NewRecord { id, incarnation: 1, first_request: 1, ttl: 1000, principal: None };
-        let census = Census::default();
-        store.transact(session, Access::Create(None), &census, &mut |s, view| s.create(&new, view).map(drop)).unwrap();
+        let create = &mut |session: &mut Transition<'_>, view| session.create(&new, view).map(drop);
+        store.transact(session, Access::Create(None), &Census::default(), create)
+    }
+
+    /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
+    /// there are in the end.
+    fn runs(meanwhile: impl Fn(&dyn Store, Digest, &ManualClock)) -> (u32, usize) {
+        let (_directory, store, clock) = store_with_a_session();
         let mut runs = 0;
         let operation = &mut |seen: &mut Transition<'_>, _| {
             runs += 1;
             if runs == 1 {
-                meanwhile(&*store, session, &clock);
+                meanwhile(&*store, SESSION, &clock);
             }
             attach(seen, 1)
         };
-        store.transact(session, Access::Read, &census, operation).unwrap();
+        store.transact(SESSION, Access::Read, &Census::default(), operation).unwrap();
         let owners = store.records(None, 1).unwrap()[0].1.owners.len();
         (runs, owners)
     }
@@ -481,57 +492,32 @@ mod tests {
     #[test]
     fn what_was_worked_out_before_a_commit_to_another_session_is_carried_out() {
         let other = |store: &dyn Store, _, _: &ManualClock| {
-            let new = NewRecord {
-                id: SessionId::new("t").unwrap(),
-                incarnation: 2,
-                first_request: 1,
-                ttl: 1000,
-                principal: None,
-            };
-            let create = || {
-                let census = Census::default();
-                let create = &mut |session: &mut Transition<'_>, view| session.create(&new, view).map(drop);
-                store.transact(Digest([2; 16]), Access::Create(None), &census, create)
-            };
-            std::thread::scope(|scope| scope.spawn(create).join().unwrap()).unwrap();
+            std::thread::scope(|scope| scope.spawn(|| create(store, Digest([2; 16]), "t")).join().unwrap()).unwrap();
         };
         assert_eq!(runs(other), (1, 1));
     }
 
     #[test]
     fn g1_what_depends_on_an_attribute_runs_again_though_the_record_is_the_same() {
-        let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
-        let dsn = format!("file://{}/store?durability=none", directory.path().display());
-        let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), Some(clock)).unwrap();
-        let (session, census, key) = (Digest([1; 16]), Census::default(), AttributeKey::new("a").unwrap());
-        let new = NewRecord {
-            id: SessionId::new("s").unwrap(),
-            incarnation: 1,
-            first_request: 1,
-            ttl: 1000,
-            principal: None,
-        };
-        let create = &mut |session: &mut Transition<'_>, view| {
-            session.create(&new, view)?;
-            session.set(&key, "1")
-        };
-        store.transact(session, Access::Create(None), &census, create).unwrap();
+        let (_directory, store, _) = store_with_a_session();
+        let key = AttributeKey::new("a").unwrap();
         let set = |json: &'static str| {
             let key = key.clone();
             move |seen: &mut Transition<'_>, _| seen.set(&key, json)
         };
+        store.transact(SESSION, Access::Write, &Census::default(), &mut set("1")).unwrap();
         let (mut taken, mut runs) = (None, 0);
         let take = &mut |seen: &mut Transition<'_>, _| {
             runs += 1;
             if runs == 1 {
                 let census = Census::default();
-                let write = || store.transact(session, Access::Write, &census, &mut set("2"));
+                let write = || store.transact(SESSION, Access::Write, &census, &mut set("2"));
                 std::thread::scope(|scope| scope.spawn(write).join().unwrap()).unwrap();
             }
             taken = seen.take(&key)?;
             Ok(())
         };
-        store.transact(session, Access::Read, &census, take).unwrap();
+        store.transact(SESSION, Access::Read, &Census::default(), take).unwrap();
         assert_eq!((taken.as_deref(), runs), (Some("2"), 2));
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::local::decode;
+use super::recall::decode;
 use super::rows::{
     POPULATION, Rows, SESSIONS, SessionRows, get_number, get_value, index_prefix, payload_key, principal_key,
     read_index_key, record_key, session_prefix, split_session_key,

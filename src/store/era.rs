@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::local::{carry_out, decode};
+use super::local::carry_out;
+use super::recall::decode;
 use super::rows::{RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
 use super::{bus, once};
 use crate::clock::Millis;

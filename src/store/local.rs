@@ -1,10 +1,10 @@
 //! A store of rows on this machine: reads the record, runs the transition, writes the record and its effects, all in one
 //! transaction; then rings.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::recall::{Known, Recall, decode};
 use super::rows::{
     KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
     delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
@@ -27,6 +27,7 @@ pub(crate) struct LocalStore<K> {
     rows: K,
     settings: Settings,
     clock: Arc<dyn Clock>,
+    recall: Recall,
 }
 
 /// About what a single-use key takes.
@@ -38,6 +39,8 @@ struct Worked {
     effects: Effects,
     /// By how many bytes the session grows, or shrinks.
     growth: i64,
+    /// The record as it was found.
+    found: Option<Vec<u8>>,
     now: Millis,
     /// Whether it depended on attributes, which may change while the record stays as it is.
     on_attributes: bool,
@@ -47,8 +50,6 @@ struct Worked {
 struct OnSnapshot {
     worked: Worked,
     revision: u64,
-    /// The record as it stood there.
-    bytes: Option<Vec<u8>>,
 }
 
 impl<K: KeyValue> LocalStore<K> {
@@ -57,20 +58,21 @@ impl<K: KeyValue> LocalStore<K> {
         let session = settings.limit(Limit::SessionBytes).min(rows.limit_bytes() / 16);
         settings.set_limit(Limit::SessionBytes, session);
         settings.set_limit(Limit::StoreBytes, rows.limit_bytes());
-        Self { rows, settings, clock }
+        Self { rows, settings, clock, recall: Recall::default() }
     }
 
-    /// Runs the operation on what `rows` hold now. Nothing is written yet. What it comes to, and the record it found.
-    fn run<'r>(
+    /// Runs the operation on what `rows` hold now. Nothing is written yet.
+    fn run(
         &self,
-        rows: &'r dyn Rows,
+        rows: &dyn Rows,
         session: Digest,
         access: Access,
         census: &Census,
         operation: Operation<'_>,
-    ) -> Step<(Worked, Option<Cow<'r, [u8]>>)> {
+    ) -> Step<Worked> {
         let bytes = get_value(rows, &record_key(session))?;
-        let record = bytes.as_deref().map(decode).transpose()?;
+        let known = bytes.map(|bytes| self.recall.record(&bytes)).transpose()?;
+        let (record, found) = known.map(|known| (known.record, known.bytes)).unzip();
         let view = match access {
             Access::Create(principal) => StoreView {
                 sessions: get_number(rows, &POPULATION)?,
@@ -85,11 +87,27 @@ impl<K: KeyValue> LocalStore<K> {
         let values = SessionRows::new(rows, session);
         let now = self.clock.now();
         let mut transition = Transition::new(record, &values, Context { now, settings: &self.settings, census });
-        operation(&mut transition, view)?;
+        let done = operation(&mut transition, view);
         let (record, effects) = transition.finish();
         let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_deref()) };
         let on_attributes = values.attributes_were_read();
-        Ok((Worked { record, effects, growth: after - before, now, on_attributes }, bytes))
+        let worked = Worked { record, effects, growth: after - before, found, now, on_attributes };
+        match done {
+            Ok(()) => Ok(worked),
+            Err(refusal) => {
+                self.keep_unchanged(worked);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Remembers the record that an operation has only looked at. What it has to carry out.
+    fn keep_unchanged(&self, worked: Worked) -> Effects {
+        let Worked { record, effects, found, .. } = worked;
+        if let (RecordChange::Keep, Some(record), Some(bytes)) = (effects.record, record, found) {
+            self.recall.keep(Known { record, bytes });
+        }
+        effects
     }
 
     /// Whether an operation comes to what it came to on a snapshot, since the state machine is pure: the time is the same, and
@@ -102,7 +120,8 @@ impl<K: KeyValue> LocalStore<K> {
         if then.revision == rows.revision() {
             return Ok(true);
         }
-        Ok(!then.worked.on_attributes && get_value(rows, &record_key(session))?.as_deref() == then.bytes.as_deref())
+        Ok(!then.worked.on_attributes
+            && get_value(rows, &record_key(session))?.as_deref() == then.worked.found.as_deref())
     }
 
     /// Carries the operation out: as it was worked out on a snapshot if that is still so; else it runs again.
@@ -114,19 +133,24 @@ impl<K: KeyValue> LocalStore<K> {
         operation: Operation<'_>,
         mut on_snapshot: Option<OnSnapshot>,
     ) -> Step<Effects> {
-        self.rows.write(|rows| {
+        let (effects, written) = self.rows.write(|rows| {
             let worked = match on_snapshot.take() {
                 Some(then) if self.is_still_so(rows, session, &then)? => then.worked,
-                _ => self.run(rows, session, access, census, operation)?.0,
+                _ => self.run(rows, session, access, census, operation)?,
             };
-            let Worked { record, effects, growth, .. } = worked;
-            if effects.is_empty() {
-                return Ok(Verdict::Abandon(effects));
+            if worked.effects.is_empty() {
+                return Ok(Verdict::Abandon((self.keep_unchanged(worked), None)));
             }
-            let frees = self.has_room(rows, growth)?;
-            carry_out(rows, session, record.as_deref(), &effects)?;
-            Ok(Verdict::Commit { value: effects, frees })
-        })
+            let frees = self.has_room(rows, worked.growth)?;
+            let Worked { record, effects, .. } = worked;
+            let bytes = carry_out(rows, session, record.as_deref(), &effects)?;
+            let written = record.zip(bytes).map(|(record, bytes)| Known { record, bytes });
+            Ok(Verdict::Commit { value: (effects, written), frees })
+        })?;
+        if let Some(written) = written {
+            self.recall.keep(written);
+        }
+        Ok(effects)
     }
 
     /// A change of rows that belong to no session, which may add so many bytes.
@@ -188,10 +212,12 @@ impl<K: KeyValue> Store for LocalStore<K> {
             on_snapshot = self
                 .rows
                 .read(|rows| {
-                    let (worked, bytes) = self.run(rows, session, access, census, operation)?;
-                    let then =
-                        |worked| OnSnapshot { worked, revision: rows.revision(), bytes: bytes.map(Cow::into_owned) };
-                    Ok(if worked.effects.is_empty() { None } else { Some(then(worked)) })
+                    let worked = self.run(rows, session, access, census, operation)?;
+                    if worked.effects.is_empty() {
+                        self.keep_unchanged(worked);
+                        return Ok(None);
+                    }
+                    Ok(Some(OnSnapshot { worked, revision: rows.revision() }))
                 })
                 .inspect_err(|refusal| self.count_refusal(refusal))?;
             if on_snapshot.is_none() {
@@ -339,27 +365,24 @@ fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, St
     }
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Box<Record>, StoreError> {
-    Record::decode(bytes)
-        .map_err(|error| StoreError::corrupt("of this session", format!("its record cannot be read: {error}")))
-}
-
 /// About what a session takes of the store.
 fn footprint(record: Option<&Record>) -> i64 {
     record.map_or(0, |record| record.footprint() as i64)
 }
 
+/// Writes what an operation came to. The record as it was written, if it was.
 pub(super) fn carry_out(
     rows: &mut dyn RowsMut,
     session: Digest,
     record: Option<&Record>,
     effects: &Effects,
-) -> Result<(), StoreError> {
+) -> Result<Option<Vec<u8>>, StoreError> {
     if effects.purge || effects.record == RecordChange::Remove {
         delete_all(rows, &session_prefix(session))?;
     }
+    let mut written = None;
     if let (RecordChange::Write, Some(record)) = (effects.record, record) {
-        put_value(rows, &record_key(session), &record.encode())?;
+        put_value(rows, &record_key(session), written.insert(record.encode()))?;
     }
     for (payload, value) in effects.payloads.iter() {
         fault::point("between-rows");
@@ -397,7 +420,7 @@ pub(super) fn carry_out(
             add_to_number(rows, &principal_key(principal), of_principal)?;
         }
     }
-    Ok(())
+    Ok(written)
 }
 
 /// Where a refusal is counted.
@@ -563,7 +586,7 @@ mod tests {
             };
             let key = Digest::of(id.as_str().as_bytes());
             let rows = Counted(rows, &read);
-            let (worked, _) = store.run(&rows, key, Access::Read, &Census::default(), &mut open)?;
+            let worked = store.run(&rows, key, Access::Read, &Census::default(), &mut open)?;
             Ok(worked.effects.is_empty())
         });
         (found, read.get(), changes_nothing.unwrap())

@@ -10,6 +10,7 @@ mod lmdb;
 mod local;
 mod memory;
 mod once;
+mod recall;
 mod redis;
 mod rows;
 

@@ -5,10 +5,10 @@
 //! | key | value |
 //! |---|---|
 //! | `S` session `00` | the record |
-//! | `S` session `01` attribute key | the JSON text |
-//! | `S` session `02` owner `u32` sequence `u64` | a queued message |
-//! | `S` session `03` number `u64` | a broadcast |
-//! | `S` session `04` id `i64` | a response |
+//! | `S` session `01` owner `u32` sequence `u64` | a queued message |
+//! | `S` session `02` number `u64` | a broadcast |
+//! | `S` session `03` id `i64` | a response |
+//! | `S` session `04` attribute key | the JSON text |
 //! | `X` settled `u8` time `u64` session | nothing: the index of expiry |
 //! | `C` | the era the rows belong to, see [`super::era`] |
 //! | `N` | how many sessions there are, `u64` |
@@ -18,7 +18,8 @@
 //!
 //! Session and principal are digests of 16 bytes, numbers are big-endian. A value of 64 KiB or more continues in rows whose
 //! keys are followed by `00` and the number of the chunk, `u16`; the chunk shorter than 64 KiB is the last. Everything of one
-//! session stands together: an operation touches few pages.
+//! session stands together: an operation touches few pages. Messages and responses stand beside the record that is written with
+//! them, and what may be large behind them: so most often both are on one page.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -94,6 +95,9 @@ const INDEX: u8 = b'X';
 pub(super) const POPULATION: [u8; 1] = [b'N'];
 const PRINCIPALS: u8 = b'P';
 
+/// Within a session, the rows of attributes.
+const ATTRIBUTES: u8 = 4;
+
 /// A row's key: a few bytes on the stack, since every operation makes several.
 #[derive(Clone)]
 pub(super) struct Key {
@@ -164,7 +168,7 @@ pub(super) fn digests(
 
 fn attribute_prefix(session: Digest) -> Key {
     let mut key = session_prefix(session);
-    key.push(&[1]);
+    key.push(&[ATTRIBUTES]);
     key
 }
 
@@ -172,20 +176,20 @@ pub(super) fn payload_key(session: Digest, payload: &Payload) -> Key {
     let mut key = session_prefix(session);
     match payload {
         Payload::Attribute(attribute) => {
-            key.push(&[1]);
+            key.push(&[ATTRIBUTES]);
             key.push(attribute.as_str().as_bytes());
         }
         Payload::Outgoing { owner, sequence } => {
-            key.push(&[2]);
+            key.push(&[1]);
             key.push(&owner.to_be_bytes());
             key.push(&sequence.to_be_bytes());
         }
         Payload::Broadcast(number) => {
-            key.push(&[3]);
+            key.push(&[2]);
             key.push(&number.to_be_bytes());
         }
         Payload::Response(id) => {
-            key.push(&[4]);
+            key.push(&[3]);
             key.push(&id.to_be_bytes());
         }
     }
@@ -379,5 +383,25 @@ impl Values for SessionRows<'_> {
                 Ok((name, value.into_owned()))
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_with_the_record_stands_beside_it_and_attributes_behind() {
+        let session = Digest([7; 16]);
+        let with_the_record = [
+            Payload::Outgoing { owner: u32::MAX, sequence: u64::MAX },
+            Payload::Broadcast(u64::MAX),
+            Payload::Response(-1),
+        ];
+        let (record, attributes) = (record_key(session), attribute_prefix(session));
+        for payload in with_the_record {
+            let key = payload_key(session, &payload);
+            assert!(record[..] < key[..] && key[..] < attributes[..], "{payload:?}");
+        }
     }
 }

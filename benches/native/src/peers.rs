@@ -181,10 +181,11 @@ impl BareLmdb {
     }
 }
 
+/// In the order of ours: the rows of an operation stand on one page where they can.
 const RECORDS: u8 = 0;
-const ATTRIBUTES: u8 = 1;
-const MESSAGES: u8 = 2;
-const RESPONSES: u8 = 4;
+const MESSAGES: u8 = 1;
+const RESPONSES: u8 = 3;
+const ATTRIBUTES: u8 = 4;
 
 impl Peer for BareLmdb {
     fn populate(&mut self, sessions: usize, measured: usize, bytes: usize) -> Result<()> {

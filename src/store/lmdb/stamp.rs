@@ -17,9 +17,9 @@ use crate::process::{boot_id, pid_namespace};
 use crate::store::era::Era;
 
 /// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
-const NEWEST_FORMAT: u32 = 3;
+const NEWEST_FORMAT: u32 = 4;
 /// The oldest that it reads.
-const OLDEST_FORMAT: u32 = 3;
+const OLDEST_FORMAT: u32 = 4;
 
 /// The name of the stamp: a directory with one is a store.
 pub(super) const FILE: &str = "stamp";

@@ -47,7 +47,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, RedisError, Value};
 
-use super::local::{counter, decode, refusal_counter};
+use super::local::{counter, refusal_counter};
+use super::recall::decode;
 use super::{Access, BusEntries, Ear, Operation, Store, Usage};
 use crate::bell::{Counter, Counters, Ring};
 use crate::clock::{BootClock, Clock, Millis, wall_now};

@@ -19,6 +19,7 @@
 //! crash a process or keep it from freeing space.
 
 mod environment;
+mod look;
 mod nudge;
 mod opening;
 mod pages;
@@ -42,6 +43,7 @@ use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
 use environment::{Environment, Reader};
+use look::Look;
 use nudge::Nudge;
 pub use place::FoundStore;
 use place::{Directory, allocate};
@@ -101,28 +103,8 @@ struct Files {
     directory: Directory,
     /// The generation's directory.
     generation: Directory,
-    identity: Identity,
+    look: Look,
     fork_generation: u64,
-}
-
-/// Device and inode of the files that processes must share to share a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    data: Option<(u64, u64)>,
-    lock: Option<(u64, u64)>,
-    bell: Option<(u64, u64)>,
-    guard: Option<(u64, u64)>,
-}
-
-impl Identity {
-    fn of(directory: &Directory, generation: &Directory) -> Self {
-        Self {
-            data: generation.identity("data.mdb"),
-            lock: generation.identity("lock.mdb"),
-            bell: generation.identity("bell"),
-            guard: directory.identity("guard"),
-        }
-    }
 }
 
 struct Ballast {
@@ -217,7 +199,7 @@ impl Files {
 
     /// Whether the paths still lead to these files, and nobody has moved the store to a new generation.
     fn is_current(&self) -> bool {
-        !self.bell.is_retired() && Identity::of(&self.directory, &self.generation) == self.identity
+        !self.bell.is_retired() && self.look.finds_the_same()
     }
 }
 

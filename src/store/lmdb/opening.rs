@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
+use super::look::Look;
 use super::nudge::Nudge;
 use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
 use super::stamp::{GENERATIONS, Stamp};
-use super::{BALLAST_BYTES, Ballast, Files, Identity};
+use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
@@ -77,7 +78,7 @@ pub(super) fn open(
     }
     // LMDB's lock file must not be touched when this process has it open, under whatever path.
     let identity = generation.identity("data.mdb");
-    if let Some(files) = open_before.iter().find(|files| identity.is_some() && files.identity.data == identity) {
+    if let Some(files) = open_before.iter().find(|files| identity.is_some() && files.look.identity().data == identity) {
         return Ok(Opened::Before(files.clone()));
     }
     if fresh_locks {
@@ -251,7 +252,7 @@ fn open_files(
         nudge,
         bell: Arc::new(bell),
         ballast: Mutex::new(ballast),
-        identity: Identity::of(&directory, &generation),
+        look: Look::new(&directory, &generation),
         guard,
         _data: data_file,
         directory,

@@ -177,6 +177,11 @@ impl Directory {
         Ok(file)
     }
 
+    /// The directory itself, held open.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE | libc::O_DIRECTORY).open(&self.path)
+    }
+
     /// Device and inode of a file here, without opening it: another open descriptor of LMDB's lock file would drop the
     /// process's locks when it is closed.
     pub(super) fn identity(&self, name: &str) -> Option<(u64, u64)> {

@@ -119,7 +119,7 @@ const SERVER_OPTIONS: [&str; 9] =
     ["prefix", "db", "user", "password", "cluster", "sentinel", "connect_timeout_ms", "timeout_ms", "retry_ms"];
 
 /// Options that are not limits.
-const OPTIONS: [&str; 6] = ["ttl_ms", "lease_ms", "request_timeout_ms", "on_full", "durability", "group"];
+const OPTIONS: [&str; 7] = ["ttl_ms", "lease_ms", "request_timeout_ms", "on_full", "durability", "write_map", "group"];
 
 impl Dsn {
     /// Parses `dsn` over the default settings.
@@ -316,6 +316,7 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), DsnError>
             let choices = [("none", Durability::None), ("sync", Durability::Sync)];
             settings.durability = Some(one_of(name, value, &choices)?);
         }
+        "write_map" => settings.write_map = Some(one_of(name, value, &[("1", true), ("0", false)])?),
         "group" if !value.is_empty() => settings.group = Some(value.to_owned()),
         "group" => return Err(bad_option(name, value, "it must be the name or number of a group")),
         _ => return Err(unknown_option(name)),
@@ -394,13 +395,15 @@ mod tests {
 
     #[test]
     fn options_change_what_they_name() {
-        let settings = Dsn::parse("shm://x?ttl_ms=5&max_store_bytes=1M&on_full=reject&durability=sync&group=deploy")
-            .unwrap()
-            .settings;
+        let settings =
+            Dsn::parse("shm://x?ttl_ms=5&max_store_bytes=1M&on_full=reject&durability=sync&write_map=0&group=deploy")
+                .unwrap()
+                .settings;
         assert_eq!(settings.ttl_ms, 5);
         assert_eq!(settings.limit(Limit::StoreBytes), 1 << 20);
         assert_eq!(settings.on_full, OnFull::Reject);
         assert_eq!(settings.durability, Some(Durability::Sync));
+        assert_eq!(settings.write_map, Some(false));
         assert_eq!(settings.group.as_deref(), Some("deploy"));
         assert_eq!(settings.lease_ms, Settings::default().lease_ms);
     }
@@ -487,6 +490,7 @@ mod tests {
             ("memory://?max_store_bytes=99999999999G", "whole number"),
             ("memory://?on_full=maybe", "evict or reject"),
             ("memory://?durability=some", "none or sync"),
+            ("shm://x?write_map=yes", "1 or 0"),
             ("redis://", "redis://HOST"),
             ("redis://h:port", "redis://HOST:PORT"),
             ("redis://h/x", "must be a number"),

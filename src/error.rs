@@ -234,6 +234,18 @@ pub enum StoreError {
         /// What else is known, such as who keeps pages from being reused.
         detail: String,
     },
+    /// A map to write through needs all its space when the store is opened, and there is less.
+    #[error(
+        "cannot reserve {needed} bytes for the write map of {path}: it takes four times max_store_bytes; lower that, or leave write_map out"
+    )]
+    NoRoomForMap {
+        /// The data file.
+        path: PathBuf,
+        /// How long the map is.
+        needed: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The store was made by a library this one cannot share it with.
     #[error("store {path} cannot be shared: {reason}")]
     Incompatible {
@@ -299,7 +311,7 @@ impl StoreError {
             | StoreError::Stalled { .. }
             | StoreError::Server { .. }
             | StoreError::Lmdb { .. } => ErrorKind::StoreUnavailable,
-            StoreError::Full { .. } => ErrorKind::StoreFull,
+            StoreError::Full { .. } | StoreError::NoRoomForMap { .. } => ErrorKind::StoreFull,
             StoreError::Incompatible { .. } => ErrorKind::StoreIncompatible,
             StoreError::Corrupt { .. } => ErrorKind::StoreCorrupt,
         }

@@ -39,7 +39,7 @@ fn limit<T: std::fmt::Debug>(result: Result<T, Error>) -> (Limit, u64, u64) {
     }
 }
 
-contract! { [Memory memory Lmdb lmdb Redis redis] {
+contract! { [Memory memory Lmdb lmdb WriteMap write_map Redis redis] {
     a_look_at_a_session_shows_what_it_holds_and_changes_nothing(store, "ttl_ms=100000&lease_ms=1000") {
         let (session, stream) = store.session_and_stream();
         session.attributes().set("a.b", "1").unwrap();
@@ -972,7 +972,7 @@ contract! { [Memory memory Lmdb lmdb Redis redis] {
 } }
 
 // A server bounds its memory itself (tests/redis.rs): no store of several machines counts every byte.
-contract! { [Memory memory_bytes Lmdb lmdb_bytes] {
+contract! { [Memory memory_bytes Lmdb lmdb_bytes WriteMap write_map_bytes] {
     g10_a_full_store_refuses_what_grows_and_frees_what_is_freed(store, "max_store_bytes=400K&max_session_bytes=1M") {
         let body = format!("\"{}\"", "x".repeat(8_000));
         let (session, stream) = store.session_and_stream();

@@ -35,6 +35,8 @@ fn main() -> ExitCode {
         ("a_child_of_a_fork_opens_the_store_anew", fork_after_use),
         ("g10_a_full_file_system_is_an_error_and_can_be_emptied", full_file_system),
         ("g10_opening_on_a_full_file_system_is_an_error_and_no_sigbus", full_at_open),
+        ("g10_a_write_map_has_its_space_from_the_start_or_is_refused", write_map_takes_its_space),
+        ("a_write_map_is_the_stores_and_its_guests_follow", write_map_is_the_stores),
         ("a_deleted_store_is_opened_anew_at_the_next_request", deleted_store),
         ("a_reset_moves_every_process_to_an_empty_store", reset_store),
         ("a_store_that_cannot_be_used_safely_is_refused", unsafe_places),
@@ -84,9 +86,13 @@ fn g9_killed_before_wake() -> Result {
 // --- G8: all or nothing ---
 
 fn g8_killed_at_every_step() -> Result {
+    ["", SMALL_WRITE_MAP].into_iter().try_for_each(killed_at_every_step)
+}
+
+fn killed_at_every_step(options: &str) -> Result {
     for point in ["between-rows", "before-commit", "before-wake"] {
         for visit in 1.. {
-            let store = Store::new();
+            let store = Store::with(options);
             let session = store.session("s");
             let fault = format!("{point}:{visit}");
             let worker = Worker::start_with(&["round", &store.dsn, "s"], &[("MCP_STATE_FAULT", &fault)]);
@@ -104,8 +110,12 @@ fn g8_killed_at_every_step() -> Result {
 }
 
 fn g8_two_hundred_kills() -> Result {
+    ["", SMALL_WRITE_MAP].into_iter().try_for_each(two_hundred_kills)
+}
+
+fn two_hundred_kills(options: &str) -> Result {
     const WRITERS: usize = 6;
-    let store = Store::new();
+    let store = Store::with(options);
     let sessions = ["a", "b"].map(|id| store.session(id));
     let start = |number: usize| {
         // Every other writer dies between commit and wake of its own accord, at another moment each time.
@@ -142,7 +152,11 @@ fn g8_two_hundred_kills() -> Result {
 }
 
 fn g1_no_lost_update() -> Result {
-    let store = Store::new();
+    ["", SMALL_WRITE_MAP].into_iter().try_for_each(no_lost_update)
+}
+
+fn no_lost_update(options: &str) -> Result {
+    let store = Store::with(options);
     let session = store.session("s");
     let workers: Vec<_> =
         (0..8).map(|number| Worker::start(&["update", &store.dsn, "s", &number.to_string()])).collect();
@@ -299,6 +313,75 @@ fn full_at_open() -> Result {
     std::fs::remove_file(mount.path().join("other"))?;
     let mut worker = Worker::start(&["open", &dsn]);
     assert_eq!(worker.line("open"), "");
+    Ok(())
+}
+
+/// A map of 16 MB.
+const SMALL_WRITE_MAP: &str = "write_map=1&max_store_bytes=4M";
+
+fn write_map_takes_its_space() -> Result {
+    let Some(mount) = Mount::tmpfs("24M") else { return cannot_mount() };
+    let dsn = |options| format!("file://{}/store?durability=none&{options}", mount.path().display());
+    let too_large = Worker::start(&["create", &dsn("write_map=1&max_store_bytes=8M"), "s"]).and_then_line("refused");
+    assert!(too_large.starts_with("StoreFull") && too_large.contains("33554432 bytes"), "{too_large}");
+    let left = std::fs::read_dir(mount.path().join("store"))?.count() > 0;
+    assert!(left, "the store's directory is there");
+    assert!(taken(mount.path())? < 4 << 20, "what was taken is given back");
+    let engine = Engine::open(&dsn(SMALL_WRITE_MAP))?;
+    let session = engine.create_session(NewSession::default())?.ok_or("a random id is free")?;
+    let stream = session.attach(OwnerKind::Stream, None)?;
+    // Whoever fills the file system takes nothing from the map: writing it would end the process.
+    fill(&mount.path().join("other"))?;
+    let body = format!("\"{}\"", "x".repeat(20_000));
+    for _ in 0..20 {
+        let mut queued = 0;
+        let refused = loop {
+            match session.enqueue_outgoing(&stream, &body, "") {
+                Ok(_) => queued += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused.kind(), ErrorKind::StoreFull | ErrorKind::LimitExceeded), "{refused}");
+        assert!(queued >= 10, "the map was free");
+        assert_eq!(session.take_outgoing(&stream, 1000)?.len(), queued);
+    }
+    assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+/// Bytes that a file system has given away.
+fn taken(mount: impl AsRef<Path>) -> Result<u64> {
+    let shown = Command::new("df").args(["--output=used", "--block-size=1"]).arg(mount.as_ref()).output()?;
+    Ok(String::from_utf8(shown.stdout)?.lines().nth(1).ok_or("df shows a line")?.trim().parse()?)
+}
+
+fn write_map_is_the_stores() -> Result {
+    let store = Store::with(SMALL_WRITE_MAP);
+    let session = store.session("s");
+    session.attributes().set("a", "1")?;
+    let path = store.path();
+    let data = path.join("1/data.mdb");
+    assert_eq!(data.metadata()?.len(), 16 << 20);
+    let plain = format!("file://{}?durability=none", path.display());
+    let how = |dsn: &str| Worker::start(&["writes", dsn]).and_then_line("writes");
+    assert_eq!(how(&format!("{plain}&write_map=0")), "through the map", "others have it open so");
+    let Store { directory, engine, .. } = store;
+    drop((session, engine));
+    // A process that leaves has the files open until its end: another made the store that is now nobody's.
+    let other = Damaged::with(&format!("durability=none&{SMALL_WRITE_MAP}"));
+    let plain_other = other.dsn.split('?').next().expect("a DSN").to_owned() + "?durability=none";
+    assert_eq!(how(&plain_other), "through the map", "as it is");
+    assert_eq!(how(&format!("{plain_other}&write_map=0")), "with calls");
+    assert!(other.path.join("1/data.mdb").metadata()?.len() < 1 << 20, "the space is given back");
+    assert_eq!(how(&plain_other), "with calls");
+    assert_eq!(other.sessions()?, 1);
+    assert_eq!(how(&format!("{plain_other}&{SMALL_WRITE_MAP}")), "through the map");
+    assert_eq!(other.sessions()?, 1);
+    // It is not durable, and says so.
+    let durable = format!("{}?write_map=1", plain_other.split('?').next().expect("a DSN"));
+    let refused = Worker::start(&["create", &durable, "t"]).and_then_line("refused");
+    assert!(refused.contains("durability=none"), "{refused}");
+    drop(directory);
     Ok(())
 }
 

@@ -698,6 +698,11 @@ fn lmdb_does_what_the_model_does() {
 }
 
 #[test]
+fn lmdb_that_writes_through_its_map_does_what_the_model_does() {
+    a_store_does_what_the_model_does(Kind::WriteMap, 60);
+}
+
+#[test]
 fn redis_does_what_the_model_does() {
     a_store_does_what_the_model_does(Kind::Redis, 60);
 }

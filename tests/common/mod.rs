@@ -14,6 +14,8 @@ use tempfile::TempDir;
 pub enum Kind {
     Memory,
     Lmdb,
+    /// LMDB that writes through its map.
+    WriteMap,
     Redis,
 }
 
@@ -34,11 +36,14 @@ impl Fixture {
     }
 
     pub fn new(kind: Kind, options: &str) -> Self {
-        let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
+        // A map to write through takes all its space, of which shared memory may have little.
+        let place = if kind == Kind::WriteMap { std::env::temp_dir() } else { shared_memory() };
+        let directory = tempfile::tempdir_in(place).expect("a directory");
         let clock = Arc::new(ManualClock::at(1_000_000));
         let dsn = match kind {
             Kind::Memory => format!("memory://?{options}"),
             Kind::Lmdb => dsn_in(&directory, options),
+            Kind::WriteMap => dsn_in(&directory, &format!("{WRITE_MAP}&{options}")),
             Kind::Redis => redis::shared(options),
         };
         let engine = Engine::with_clock(&dsn, Settings::default(), clock.clone()).expect("a new store opens");
@@ -80,6 +85,9 @@ pub fn shared_memory() -> std::path::PathBuf {
     let shm = std::path::Path::new("/dev/shm");
     if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
 }
+
+/// The options of a store that writes through its map, which takes 256 MB.
+pub const WRITE_MAP: &str = "write_map=1&max_store_bytes=64M";
 
 /// The DSN of a store inside `directory`.
 pub fn dsn_in(directory: &TempDir, options: &str) -> String {

@@ -136,6 +136,12 @@ pub mod roles {
                 assert_eq!(engine.contradictions().expect("it reads"), Vec::<String>::new());
                 say("sessions", &engine.stats().expect("stats").sessions.to_string());
             }
+            ["writes", dsn] => {
+                let engine = Engine::open(dsn).expect("the store opens");
+                let place = engine.stats().expect("stats").place;
+                let (_, how) = place.iter().find(|(what, _)| *what == "writes").expect("it says how it writes");
+                say("writes", how);
+            }
             ["look", dsn, id] => {
                 match Engine::open(dsn).expect("the store opens").open_session(id, None).expect("it reads") {
                     None => say("found", "gone"),

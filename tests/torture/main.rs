@@ -1,5 +1,5 @@
 //! Torture: many processes on one store, killed, stopped, forked, with short leases; every operation is noted with its beginning
-//! and end, and the whole history is checked afterwards ([`check`]).
+//! and end, and the whole history is checked afterwards ([`check`]). Every other round writes through its map.
 //!
 //! `make torture SECONDS=n SEED=s [DSN=…]`. What is done and what befalls whom is drawn from the seed; which of it meets is up to
 //! the machine. Without arguments this program tests the checker: histories that cannot be are refused.
@@ -124,9 +124,13 @@ struct Process {
 
 impl Round {
     fn new(seed: u64, round: u64, dsn: Option<&str>) -> Self {
-        let store = dsn.is_none().then(|| tempfile::tempdir_in(common::shared_memory()).expect("a directory"));
+        let (place, options) = match round % 2 {
+            0 => (common::shared_memory(), ""),
+            _ => (std::env::temp_dir(), common::WRITE_MAP),
+        };
+        let store = dsn.is_none().then(|| tempfile::tempdir_in(place).expect("a directory"));
         let dsn = match (&store, dsn) {
-            (Some(store), _) => common::dsn_in(store, ""),
+            (Some(store), _) => common::dsn_in(store, options),
             (None, dsn) => dsn.expect("a store is named").to_owned(),
         };
         let engine = Engine::open(&dsn).expect("the store opens");

@@ -60,6 +60,8 @@ pub(super) struct Opening {
     pub(super) map_bytes: usize,
     pub(super) readers: u32,
     pub(super) sync: bool,
+    /// Pages are written through the map, all of which must be allocated: LMDB makes the file as long as the map.
+    pub(super) write_map: bool,
     pub(super) mode: libc::mode_t,
 }
 
@@ -140,6 +142,9 @@ impl Handle {
             let mut flags = ffi::MDB_NORDAHEAD;
             if !opening.sync {
                 flags |= ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC;
+            }
+            if opening.write_map {
+                flags |= ffi::MDB_WRITEMAP;
             }
             let opened = check("set the map size", path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
                 .and_then(|()| check("set the readers", path, ffi::mdb_env_set_maxreaders(env, opening.readers)))

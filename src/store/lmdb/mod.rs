@@ -105,6 +105,9 @@ struct Files {
     generation: Directory,
     look: Look,
     fork_generation: u64,
+    map_bytes: u64,
+    /// Else with calls.
+    writes_through_map: bool,
 }
 
 struct Ballast {
@@ -116,8 +119,11 @@ impl Lmdb {
     /// Opens the store of a place, and makes it if it is not there.
     pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
         let files = registry::open(place, settings)?;
-        let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
-        let limit_bytes = settings.limit(Limit::StoreBytes).min(room / 2).min(opening::MAP_BYTES / 4);
+        let mut limit_bytes = settings.limit(Limit::StoreBytes).min(files.map_bytes / 4);
+        if !files.writes_through_map {
+            let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
+            limit_bytes = limit_bytes.min(room / 2);
+        }
         Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, files: RwLock::new(files) })
     }
 
@@ -367,6 +373,7 @@ impl KeyValue for Lmdb {
             ("place", files.directory.path.display().to_string()),
             ("generation", files.generation.path.display().to_string()),
             ("data_bytes", files.data_bytes().to_string()),
+            ("writes", if files.writes_through_map { "through the map".to_owned() } else { "with calls".to_owned() }),
             ("free_bytes", files.generation.free_bytes().unwrap_or_default().to_string()),
             ("readers", files.environment.readers().len().to_string()),
         ]

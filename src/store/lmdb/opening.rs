@@ -23,9 +23,9 @@ use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
-use crate::error::{Error, StoreError};
+use crate::error::{Error, InvalidArgument, StoreError};
 use crate::fork;
-use crate::settings::{Durability, Settings};
+use crate::settings::{Durability, Limit, Settings};
 use crate::store::era::take_over;
 
 /// Reader slots of the lock file: LMDB's own default of 126 is fewer than a busy machine has workers.
@@ -34,6 +34,8 @@ const READERS: u32 = 4096;
 const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
 /// The size of the map, the same for every process whatever its limits: only what is written takes memory.
 pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
+/// The length of a map that pages are written through is a multiple of it.
+const MAP_STEP: u64 = 1 << 20;
 /// How long to wait for another process that is opening the store.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to drop the locks of a killed process.
@@ -58,6 +60,10 @@ pub(super) fn open(
         Place::Directory(_) => Durability::Sync,
         _ => Durability::None,
     });
+    if settings.write_map == Some(true) && durability == Durability::Sync {
+        let reason = "a store that writes through its map is not durable: leave it out, or add durability=none";
+        return Err(InvalidArgument::new("write_map", "1", reason).into());
+    }
     let _init = InitLock::take(&directory)?;
     let (guard, alone) = take_guard(&directory)?;
     let Fate { mut stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
@@ -71,6 +77,10 @@ pub(super) fn open(
         stamp.generation = latest_generation(&directory.path).max(stamp.generation) + 1;
         stamp.settled = false;
         generation = directory.inside(&stamp.generation.to_string())?;
+    }
+    if alone {
+        let wanted = durability == Durability::None && settings.write_map.unwrap_or(stamp.write_map.is_some());
+        stamp.write_map = wanted.then(|| write_map_bytes(&generation, settings));
     }
     if !stamp.settled {
         stamp.write(&directory)?;
@@ -87,7 +97,7 @@ pub(super) fn open(
             remove(&generation.path.join(name))?;
         }
     }
-    let (files, was_short) = open_files(directory, generation, guard, alone, durability)?;
+    let (files, was_short) = open_files(directory, generation, guard, alone, durability, stamp.write_map)?;
     match settle(&files, &stamp, alone, was_short, settings, durability) {
         Ok(()) => Ok(Opened::Now(Arc::new(files))),
         Err(error) => {
@@ -180,7 +190,6 @@ impl Fate {
             Err(StoreError::Corrupt { .. }) if alone && !durable => None,
             other => other?,
         };
-        let fresh = |generation| Ok(Self { stamp: Stamp::new(generation, durable), fresh_locks: false });
         let latest = latest_generation(&directory.path);
         let Some(found) = found else {
             // A stamp is made before data is.
@@ -188,10 +197,11 @@ impl Fate {
             if !alone || (durable && has_data) {
                 return Err(StoreError::corrupt(&directory.path, "its stamp is missing; reset the store"));
             }
-            return fresh(latest + 1);
+            return Ok(Self { stamp: Stamp::new(latest + 1, durable), fresh_locks: false });
         };
         let has_data = directory.path.join(found.generation.to_string()).join("data.mdb").exists();
-        let mine = Stamp { settled: found.settled, ..Stamp::new(found.generation, durable) };
+        let mine =
+            Stamp { settled: found.settled, write_map: found.write_map, ..Stamp::new(found.generation, durable) };
         if !alone {
             if let Some(reason) = mine.difference(&found) {
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
@@ -206,7 +216,10 @@ impl Fate {
         }
         let same_boot = found.boot == mine.boot;
         if (!same_boot && !found.durable) || !has_data || !found.settled {
-            return fresh(latest.max(found.generation) + 1);
+            let stamp = Stamp::new(latest.max(found.generation) + 1, durable);
+            // What was not made to the end may be what there was no room for.
+            let write_map = found.write_map.filter(|_| found.settled);
+            return Ok(Self { stamp: Stamp { write_map, ..stamp }, fresh_locks: false });
         }
         let fresh_locks = !same_boot || mine.difference(&found).is_some();
         Ok(Self { stamp: mine, fresh_locks })
@@ -220,6 +233,7 @@ fn open_files(
     guard: File,
     alone: bool,
     durability: Durability,
+    write_map: Option<u64>,
 ) -> Result<(Files, bool), StoreError> {
     let data = generation.path.join("data.mdb");
     // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
@@ -228,7 +242,11 @@ fn open_files(
     while !try_lock(&data_file, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &data, error))? {
         patience.wait(&generation.path)?;
     }
-    let was_short = complete_data(&data_file, &data, alone)?;
+    let (was_short, needed) = complete_data(&data_file, &data, alone)?;
+    if alone && write_map.is_none() {
+        // A map that was written through has taken more than its pages.
+        give_back(&data_file, needed).map_err(|error| StoreError::io("shorten", &data, error))?;
+    }
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     let lock_file = generation.open_allocated("lock.mdb", LOCK_BYTES)?;
     let nudge =
@@ -237,13 +255,23 @@ fn open_files(
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation, &bell)?;
-    let environment = Environment::open(Opening {
+    let mut opening = Opening {
         directory: generation.path.clone(),
         map_bytes: MAP_BYTES as usize,
         readers: READERS,
         sync: durability == Durability::Sync,
+        write_map: false,
         mode: generation.file_mode(),
-    })?;
+    };
+    if let Some(bytes) = write_map {
+        if is_empty(&data_file) {
+            // LMDB takes only an empty file for a new one: it writes its first pages before there are others.
+            Environment::open(opening.clone())?.close();
+        }
+        allocate_map(&data_file, &data, bytes)?;
+        opening = Opening { map_bytes: bytes as usize, write_map: true, ..opening };
+    }
+    let environment = Environment::open(opening)?;
     if alone {
         bell.begin_anew();
     }
@@ -258,10 +286,45 @@ fn open_files(
         directory,
         generation,
         fork_generation: fork::generation(),
+        map_bytes: write_map.unwrap_or(MAP_BYTES),
+        writes_through_map: write_map.is_some(),
     };
     // A slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();
     Ok((files, was_short))
+}
+
+/// How long the map of a store must be that pages are written through: four times the logical limit, as that of others, and not
+/// shorter than the data file, which would lose its end.
+fn write_map_bytes(generation: &Directory, settings: &Settings) -> u64 {
+    let limit = settings.limit(Limit::StoreBytes).min(MAP_BYTES / 4);
+    let has = fs::symlink_metadata(generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len());
+    (4 * limit).max(has).next_multiple_of(MAP_STEP)
+}
+
+/// Sees to it that writing anywhere in the map can never want for space: that would end the process.
+fn allocate_map(file: &File, path: &Path, bytes: u64) -> Result<(), StoreError> {
+    use std::os::unix::fs::MetadataExt;
+    const BLOCK: u64 = 512;
+    let metadata = file.metadata().map_err(|error| StoreError::io("look at", path, error))?;
+    if metadata.len() >= bytes && metadata.blocks() * BLOCK >= bytes {
+        return Ok(());
+    }
+    let before = metadata.len();
+    allocate(file, bytes).map_err(|source| {
+        // What was allocated on the way to a failure is given back.
+        let _ = file.set_len(before);
+        StoreError::NoRoomForMap { path: path.to_owned(), needed: bytes, source }
+    })
+}
+
+/// Shortens a file that is longer than it need be.
+fn give_back(file: &File, needed: u64) -> io::Result<()> {
+    if file.metadata()?.len() > needed { file.set_len(needed) } else { Ok(()) }
+}
+
+fn is_empty(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.len() == 0)
 }
 
 /// As much ballast as the file system has room for: at most a quarter of what is free.
@@ -277,9 +340,9 @@ fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreErr
 }
 
 /// Sees to it that the data file is as long as its meta pages say: reading the map behind its end would end the process. LMDB
-/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short. Whoever
-/// is alone also checks its pages: nobody changes them meanwhile.
-fn complete_data(file: &File, path: &Path, alone: bool) -> Result<bool, StoreError> {
+/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short, and how
+/// long that is. Whoever is alone also checks its pages: nobody changes them meanwhile.
+fn complete_data(file: &File, path: &Path, alone: bool) -> Result<(bool, u64), StoreError> {
     use std::os::unix::fs::FileExt;
     const HEADER: usize = 16;
     const META_BYTES: usize = 160;
@@ -288,7 +351,7 @@ fn complete_data(file: &File, path: &Path, alone: bool) -> Result<bool, StoreErr
     let io_error = |action, error| StoreError::io(action, path, error);
     let before = length(file).map_err(|error| io_error("look at", error))?;
     if before == 0 {
-        return Ok(false);
+        return Ok((false, 0));
     }
     let mut pages = vec![0; before.min(2 * 65_536) as usize];
     file.read_exact_at(&mut pages, 0).map_err(|error| io_error("read", error))?;
@@ -328,7 +391,7 @@ fn complete_data(file: &File, path: &Path, alone: bool) -> Result<bool, StoreErr
             Fault::Damage(what) => damaged(what),
         })?;
     }
-    Ok(is_short)
+    Ok((is_short, needed))
 }
 
 /// The guard with a lock on it, and whether it is an exclusive one.

@@ -48,6 +48,9 @@ pub(super) struct Stamp {
     pub(super) pid_namespace: u64,
     /// Whether every process that wrote since the boot did so durably.
     pub(super) durable: bool,
+    /// How long the map is through which pages are written; none when they are written with calls.
+    #[serde(default)]
+    pub(super) write_map: Option<u64>,
     /// Milliseconds from the boot clock to 1970, to carry expiry into another boot.
     pub(super) wall_offset: Millis,
 }
@@ -66,6 +69,7 @@ impl Stamp {
             lock_format: lock_format(),
             pid_namespace: pid_namespace().unwrap_or_default(),
             durable,
+            write_map: None,
             wall_offset: wall_offset(),
         }
     }

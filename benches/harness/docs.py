@@ -47,7 +47,7 @@ def must_hold(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-FLOORS = ("bare-lmdb", "bare-copy", "eventfd", "futex")
+FLOORS = ("bare-lmdb", "bare-write-map", "bare-copy", "eventfd", "futex")
 
 
 def losses(rows: list[Row]) -> str:

@@ -28,11 +28,13 @@ DEADLINE = 30.0  # seconds for anything to start
 
 # Limits that the cases would meet.
 OPTIONS = "max_sessions=1000000&max_store_bytes=4G&max_attribute_bytes=8M"
+# The same with a map that takes all its space, 1 GB.
+WRITE_MAP = "write_map=1&max_sessions=1000000&max_store_bytes=256M&max_attribute_bytes=8M"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """What keeps the sessions. `place` says what it needs: a `dsn`, a `directory`, a `redis`, or a `redis-dsn`."""
+    """What keeps the sessions. `place` says what it needs: a `dsn` or `dsn-write-map`, a `directory`, a `redis`, or a `redis-dsn`."""
 
     name: str
     place: str = "directory"
@@ -69,6 +71,7 @@ PEERS = {
     peer.name: peer
     for peer in [
         Peer("ours-extension", "dsn", modules=("mcp_state",), ini=EXTENSION),
+        Peer("ours-write-map", "dsn-write-map", modules=("mcp_state",), ini=EXTENSION),
         Peer("ours-ffi", "dsn", modules=("FFI",), ini=("ffi.enable=1",)),
         Peer("ours-engine", "dsn", native=True),
         Peer("ours-redis", "redis-dsn", modules=("mcp_state",), ini=EXTENSION),
@@ -82,6 +85,7 @@ PEERS = {
         Peer("sqlite", modules=("pdo_sqlite",)),
         Peer("redis-lua", "redis", modules=("redis",)),
         Peer("bare-lmdb", native=True),
+        Peer("bare-write-map", native=True),
         Peer("bare-copy", native=True),
         Peer("poll-100ms"),
         Peer("poll-10ms"),
@@ -132,6 +136,8 @@ def place(peer: Peer, dsn: str | None) -> Iterator[str]:
         elif peer.place == "redis-dsn":
             with redis(path) as socket:
                 yield f"redis+unix://{socket}?max_sessions=1000000&max_attribute_bytes=8M"
+        elif peer.place == "dsn-write-map":
+            yield f"file://{path}/store?durability=none&{WRITE_MAP}"
         elif peer.place == "dsn":
             yield (dsn or f"file://{{directory}}/store?durability=none&{OPTIONS}").replace("{directory}", str(path))
         else:

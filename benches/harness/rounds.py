@@ -21,8 +21,8 @@ from harness.peers import PEERS, allocated, workers
 from harness.results import Repeat, Row, rows
 
 STEPS = ("send", "take", "deliver", "claim", "get", "patch")
-OURS = ["ours-extension", "ours-ffi", "ours-engine", "ours-redis"]
-FLOORS = ["bare-lmdb", "bare-copy"]
+OURS = ["ours-extension", "ours-write-map", "ours-ffi", "ours-engine", "ours-redis"]
+FLOORS = ["bare-lmdb", "bare-write-map", "bare-copy"]
 BLOBS = ["file-blob", "file-blob-flock", "apcu-blob", "apcu-blob-flock", "redis-blob", "redis-blob-flock", "sysv-shm"]
 TABLES = ["sqlite", "redis-lua"]
 EVERYBODY = [*OURS, *BLOBS, *TABLES, *FLOORS]

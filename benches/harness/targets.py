@@ -24,10 +24,12 @@ def judge(rows: list[Row]) -> list[Line]:
 
 
 def _lines(found: dict[tuple[str, str, str], Row]) -> Iterator[Line]:
-    for peer, wanted in (("file-blob", 10), ("sqlite", 4), ("redis-lua", 3)):
-        if row := found.get(("round", "600B", peer)):
-            ratio = row.ratio_to_ours
-            yield Line(f"a round from PHP against {peer}", f"≥ {wanted} ×", f"{ratio:.2f} ×", ratio >= wanted)
+    for ours, setting in ((OURS, ""), ("ours-write-map", ", write_map=1")):
+        base = found.get(("round", "600B", ours))
+        for peer, wanted in (("file-blob", 10), ("sqlite", 4), ("redis-lua", 3)):
+            if base and (row := found.get(("round", "600B", peer))):
+                ratio = row.ratio_to_ours / base.ratio_to_ours
+                yield Line(f"a round from PHP against {peer}{setting}", f"≥ {wanted} ×", f"{ratio:.2f} ×", ratio >= wanted)
     for step in STEPS:
         bare = found.get(("round", f"600B/{step}", "bare-lmdb"))
         for peer in (OURS, "ours-engine"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.peers import PEERS, Worker, workers
 from harness.results import Repeat, Row, rows
 
-NAMES = ["ours-extension", "ours-ffi", "ours-engine", "ours-redis", "poll-100ms", "poll-10ms", "redis-blpop", "eventfd", "futex"]
+NAMES = ["ours-extension", "ours-write-map", "ours-ffi", "ours-engine", "ours-redis", "poll-100ms", "poll-10ms", "redis-blpop", "eventfd", "futex"]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ require __DIR__ . '/bootstrap.php';
 
 const PEERS = [
     'ours-extension' => Peers\Ours::class,
+    'ours-write-map' => Peers\Ours::class,
     'ours-ffi' => Peers\Ours::class,
     'ours-redis' => Peers\Ours::class,
     'file-blob' => Peers\FileBlob::class,

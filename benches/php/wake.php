@@ -18,6 +18,7 @@ require __DIR__ . '/bootstrap.php';
 
 const PAIRS = [
     'ours-extension' => Pairs\Ours::class,
+    'ours-write-map' => Pairs\Ours::class,
     'ours-ffi' => Pairs\Ours::class,
     'ours-redis' => Pairs\Ours::class,
     'poll-100ms' => Pairs\Poll100::class,

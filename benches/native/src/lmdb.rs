@@ -16,10 +16,12 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Opens the files of a directory with the flags of a store in shared memory: no durability, no writing through the map.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
+    /// Opens the files of a directory with the flags of a store in shared memory: no durability, written with calls or through
+    /// the map, which is sparse here.
+    pub(crate) fn open(directory: &Path, write_map: bool) -> Result<Self> {
         let path = CString::new(directory.to_str().ok_or("the directory's name is not UTF-8")?)?;
-        let flags = ffi::MDB_NORDAHEAD | ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC;
+        let writes = if write_map { ffi::MDB_WRITEMAP } else { 0 };
+        let flags = ffi::MDB_NORDAHEAD | ffi::MDB_NOSYNC | ffi::MDB_NOMETASYNC | writes;
         let mut this = Self { env: ptr::null_mut(), rows: 0 };
         // SAFETY: the handle is used after it was made; the path is NUL-terminated and outlives the call.
         unsafe {

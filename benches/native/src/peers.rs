@@ -31,9 +31,10 @@ pub(crate) trait Peer {
 pub(crate) fn open(name: &str, place: &str) -> Result<Box<dyn Peer>> {
     match name {
         "ours-engine" => Ok(Box::new(Ours { engine: Engine::open(place)?, at: None })),
-        "bare-lmdb" => Ok(Box::new(BareLmdb::open(Path::new(place))?)),
+        "bare-lmdb" => Ok(Box::new(BareLmdb::open(Path::new(place), false)?)),
+        "bare-write-map" => Ok(Box::new(BareLmdb::open(Path::new(place), true)?)),
         "bare-copy" => Ok(Box::new(BareCopy::open(Path::new(place))?)),
-        _ => Err(format!("there is no peer {name}: ours-engine, bare-lmdb or bare-copy").into()),
+        _ => Err(format!("there is no peer {name}: ours-engine, bare-lmdb, bare-write-map or bare-copy").into()),
     }
 }
 
@@ -135,8 +136,8 @@ struct BareLmdb {
 const RECORD: [u8; 330] = [7; 330];
 
 impl BareLmdb {
-    fn open(directory: &Path) -> Result<Self> {
-        Ok(Self { rows: Environment::open(directory)?, session: [0; 17], next: 0 })
+    fn open(directory: &Path, write_map: bool) -> Result<Self> {
+        Ok(Self { rows: Environment::open(directory, write_map)?, session: [0; 17], next: 0 })
     }
 
     fn key(&self, table: u8, number: u64) -> [u8; 26] {

@@ -503,4 +503,83 @@ mod tests {
             assert!(message.contains(part), "{dsn}: {message}");
         }
     }
+
+    /// The rows under these headings of docs/settings.md whose first cell is code.
+    fn documented(headings: &[&str]) -> Vec<String> {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/settings.md")).unwrap();
+        let sections: Vec<_> = page.split("\n## ").filter_map(|section| section.split_once('\n')).collect();
+        let section = |heading: &&str| sections.iter().find(|(name, _)| name == heading).expect("the page has it").1;
+        let rows = headings.iter().flat_map(|heading| section(heading).lines());
+        rows.filter(|line| line.starts_with("| `")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_page_of_settings_names_every_place() {
+        let known = DsnError::UnknownScheme { scheme: String::new() }.to_string();
+        let known = known.split_once("known are ").unwrap().1.replace(" and ", ", ");
+        let places = documented(&["Place"]);
+        let schemes = places.iter().map(|row| {
+            let dsn = row.split('`').nth(1).unwrap();
+            Dsn::parse(dsn).unwrap();
+            dsn.split_once("://").unwrap().0
+        });
+        assert_eq!(schemes.collect::<Vec<_>>().join(", "), known);
+    }
+
+    #[test]
+    fn the_page_of_settings_has_every_limit_with_its_default_and_what_it_bounds() {
+        let with_unit = |size: u64| match size >> 20 {
+            unit if unit << 20 == size && unit > 0 => format!("{unit}M"),
+            _ => size.to_string(),
+        };
+        let rows = Limit::ALL.iter().map(|limit| {
+            let default = with_unit(limit.default_value());
+            assert_eq!(number(limit.name(), &default), Ok(limit.default_value()));
+            format!("| `{}` | `{default}` | {} |", limit.name(), limit.description())
+        });
+        assert_eq!(documented(&["Limits"]), rows.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_page_of_settings_has_every_option_with_its_default() {
+        let settings = Settings::default();
+        let server = server("redis", "h").unwrap();
+        let code = |value: &dyn fmt::Display| format!("`{value}`");
+        let default = |name| match name {
+            "ttl_ms" => code(&settings.ttl_ms),
+            "lease_ms" => code(&settings.lease_ms),
+            "request_timeout_ms" => code(&settings.request_timeout_ms),
+            "on_full" if settings.on_full == OnFull::Evict => code(&"evict"),
+            "durability" if settings.durability.is_none() => code(&"none"),
+            "write_map" if settings.write_map.is_none() => code(&0),
+            "group" if settings.group.is_none() => "none".to_owned(),
+            "prefix" => code(&server.prefix),
+            "db" => code(&server.database),
+            "user" if server.user.is_none() => "none".to_owned(),
+            "password" if server.password.is_none() => "none".to_owned(),
+            "cluster" if server.layout == Layout::Single => code(&0),
+            "sentinel" if server.layout == Layout::Single => "none".to_owned(),
+            "connect_timeout_ms" => code(&server.connect_timeout_ms),
+            "timeout_ms" => code(&server.timeout_ms),
+            "retry_ms" => code(&server.retry_ms),
+            _ => panic!("the default of {name} is another than this test says"),
+        };
+        let options = OPTIONS.into_iter().chain(SERVER_OPTIONS);
+        let mut expected: Vec<_> = options.map(|name| format!("| `{name}` | {} |", default(name))).collect();
+        let rows =
+            documented(&["Options of every store", "Options of shared memory and directories", "Options of Redis"]);
+        let mut found: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let cells: Vec<_> = row.splitn(4, '|').collect();
+                assert!(cells[3].len() > "text |".len(), "{row} says nothing");
+                format!("|{}|{}|", cells[1], cells[2])
+            })
+            .collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+        let lease = rows.iter().find(|row| row.starts_with("| `lease_ms`")).unwrap();
+        assert!(lease.contains(&format!("with Redis `{LEASE_ACROSS_MACHINES_MS}`")), "{lease}");
+    }
 }

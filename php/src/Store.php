@@ -15,6 +15,7 @@ use McpState\Internal\FailureKind;
  *
  * DSNs: `shm://NAME` (shared memory of one machine), `file:///DIR` (a directory; survives a restart of the machine),
  * `memory://` (one process, for tests). Options follow as a query: `shm://shop?ttl_ms=600000&max_sessions=500`.
+ * All of them: docs/settings.md.
  *
  * Every operation, here and on {@see Session} and {@see Owner}, is one transaction: it happens in full or not at all
  * (G8), and concurrent ones behave as if done one at a time (G1). All durations are milliseconds, all sizes bytes.

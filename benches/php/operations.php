@@ -3,16 +3,21 @@
 /**
  * Does one thing so often, for benches/php-costs to count what it takes:
  *
- *     php operations.php round|get|patch TIMES PLACE
+ *     php operations.php round|get|patch|call TIMES PLACE
+ *
+ * `call` is the least that a call of the library can be: a method that asks the extension, which asks no store.
  */
 
 declare(strict_types=1);
 
 namespace McpState\Bench;
 
+use McpState\Store;
+
 require __DIR__ . '/bootstrap.php';
 
 [, $what, $times, $place] = $argv;
+$store = Store::open($place);
 $peer = new Peers\Ours($place);
 $peer->populate(1, 1, 10_000);
 $peer->enter(0);
@@ -27,8 +32,10 @@ $do = [
     },
     'get' => $peer->get(...),
     'patch' => static fn () => $peer->patch('bench', '1.0'),
+    'call' => $store->dsn(...),
 ];
 array_map(static fn (\Closure $warm): mixed => $warm(), $do);
-for ($time = 0; $time < (int) $times; ++$time) {
-    $do[$what]();
+[$do, $times] = [$do[$what], (int) $times];
+for ($time = 0; $time < $times; ++$time) {
+    $do();
 }

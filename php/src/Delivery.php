@@ -21,7 +21,10 @@ final class Delivery
     /** The answer reached its request. */
     public static function delivered(): self
     {
-        return new self(true, null);
+        static $delivered;
+        $delivered ??= new self(true, null);
+
+        return $delivered;
     }
 
     /** The answer was discarded. */

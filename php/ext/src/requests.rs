@@ -17,6 +17,7 @@ use ext_php_rs::zend::{ModuleGlobal, ModuleGlobals};
 use mcp_state::{ErrorKind, OwnerToken, Session};
 
 use crate::failure::Failure;
+use crate::ini;
 use crate::stores::Used;
 
 /// The request that this thread serves. It is there before any PHP code runs.
@@ -24,7 +25,8 @@ pub(crate) static REQUEST: ModuleGlobals<Request> = ModuleGlobals::new();
 
 #[derive(Default)]
 pub(crate) struct Request {
-    stores: RefCell<Vec<(String, Rc<Used>)>>,
+    /// Kept for the requests that follow, which most often use the same.
+    stores: RefCell<Vec<Rc<Used>>>,
     owners: RefCell<HashMap<OwnerToken, Attached>>,
     /// How many owners there are when it is looked for those that have ended.
     look_at: Cell<usize>,
@@ -39,13 +41,13 @@ impl ModuleGlobal for Request {}
 
 /// The store of `dsn` as this request uses it.
 pub(crate) fn store(dsn: &str) -> Result<Rc<Used>, Failure> {
-    let stores = &REQUEST.get().stores;
-    if let Some((_, used)) = stores.borrow().iter().find(|(name, _)| name == dsn) {
+    let (stores, options) = (&REQUEST.get().stores, ini::options());
+    if let Some(used) = stores.borrow().iter().find(|used| used.is(dsn, &options)) {
         used.current()?;
         return Ok(used.clone());
     }
-    let used = Rc::new(Used::open(dsn)?);
-    stores.borrow_mut().push((dsn.to_owned(), used.clone()));
+    let used = Rc::new(Used::open(dsn, options)?);
+    stores.borrow_mut().push(used.clone());
     Ok(used)
 }
 
@@ -74,12 +76,21 @@ pub(crate) fn detached(owner: &OwnerToken) {
     REQUEST.get().owners.borrow_mut().remove(owner);
 }
 
+/// More stores than this are not kept for the next request.
+const MOST: usize = 8;
+
 /// RSHUTDOWN: ends the owners that are left, and forgets which stores were seen to.
 pub(crate) unsafe extern "C" fn shutdown(_type: i32, _module: i32) -> i32 {
     let request = REQUEST.get();
-    request.stores.take();
-    let owners = request.owners.take();
-    if !owners.is_empty() {
+    {
+        let mut stores = request.stores.borrow_mut();
+        if stores.len() > MOST {
+            stores.clear();
+        }
+        stores.iter().for_each(|used| used.end_request());
+    }
+    if !request.owners.borrow().is_empty() {
+        let owners = request.owners.take();
         let this_process = process::id();
         // A store that is not there is waited for once, not for each owner.
         let mut gone = Vec::new();

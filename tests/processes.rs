@@ -371,6 +371,7 @@ fn write_map_is_the_stores() -> Result {
     let other = Damaged::with(&format!("durability=none&{SMALL_WRITE_MAP}"));
     let plain_other = other.dsn.split('?').next().expect("a DSN").to_owned() + "?durability=none";
     assert_eq!(how(&plain_other), "through the map", "as it is");
+    assert_eq!(other.path.join("1/data.mdb").metadata()?.len(), 16 << 20, "and as large");
     assert_eq!(how(&format!("{plain_other}&write_map=0")), "with calls");
     assert!(other.path.join("1/data.mdb").metadata()?.len() < 1 << 20, "the space is given back");
     assert_eq!(how(&plain_other), "with calls");

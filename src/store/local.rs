@@ -186,6 +186,9 @@ impl<K: KeyValue> LocalStore<K> {
 
     /// After the commit: wakes who must look, counts what is counted.
     fn follow_up(&self, session: Digest, effects: &Effects) {
+        if effects.rings.is_empty() && effects.counts.is_empty() && effects.population.is_none() {
+            return;
+        }
         let bell = self.rows.bell();
         for &owner in &effects.rings {
             bell.ring(Ring::Owner(session, owner));

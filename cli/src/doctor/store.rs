@@ -131,10 +131,11 @@ fn stamp(report: &mut Report, files: &Files) {
 fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
     let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number(stats, "free_bytes"));
     let seen = format!(
-        "{} of {} used, {} free on the file system; generation {}",
+        "{} of {} used, {} free on the file system; writes {}; generation {}",
         text::bytes(used),
         text::bytes(limit),
         text::bytes(free),
+        place(stats, "writes").unwrap_or("unknown"),
         place(stats, "generation").unwrap_or("unknown"),
     );
     if used > limit / 10 * 9 {

@@ -79,8 +79,11 @@ pub(super) fn open(
         generation = directory.inside(&stamp.generation.to_string())?;
     }
     if alone {
-        let wanted = durability == Durability::None && settings.write_map.unwrap_or(stamp.write_map.is_some());
-        stamp.write_map = wanted.then(|| write_map_bytes(&generation, settings));
+        stamp.write_map = match settings.write_map {
+            _ if durability == Durability::Sync => None,
+            Some(wanted) => wanted.then(|| write_map_bytes(&generation, settings)),
+            None => stamp.write_map,
+        };
     }
     if !stamp.settled {
         stamp.write(&directory)?;

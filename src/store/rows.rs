@@ -244,7 +244,9 @@ pub(super) fn get_value<'r>(rows: &'r (impl Rows + ?Sized), key: &[u8]) -> Resul
     if first.len() < CHUNK {
         return Ok(Some(Cow::Borrowed(first)));
     }
-    let mut value = first.to_vec();
+    // Most large values have two chunks.
+    let mut value = Vec::with_capacity(2 * CHUNK);
+    value.extend(first);
     for number in 1.. {
         let chunk = rows
             .get(&chunk_key(key, number))?

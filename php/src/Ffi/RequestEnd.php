@@ -92,11 +92,11 @@ final class RequestEnd
         $owners = $this->owners;
         $this->owners = [];
 
-        /** @var \SplObjectStorage<Engine, null> $gone a store that is not there is waited for once, not for each owner */
-        $gone = new \SplObjectStorage();
+        /** @var list<string> $gone a store that is not there is waited for once, not for each owner or engine */
+        $gone = [];
 
         foreach ($owners as $token => [$process, $session]) {
-            if ($process === \getmypid() && !$gone->contains($session->engine)) {
+            if ($process === \getmypid() && ($gone === [] || !\in_array($session->engine->dsn(), $gone, true))) {
                 try {
                     $session->detach((string) $token);
                 } catch (Failure $failure) {
@@ -104,7 +104,7 @@ final class RequestEnd
                     $kind = FailureKind::tryFrom($failure->getCode());
 
                     if ($kind === FailureKind::StoreUnavailable || $kind === FailureKind::OutcomeUnknown) {
-                        $gone->attach($session->engine);
+                        $gone[] = $session->engine->dsn();
                     }
                 }
             }

@@ -87,7 +87,8 @@ impl Worker {
 
     /// Tells the worker something.
     pub fn tell(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("the worker listens");
+        // In one piece: it may do all it has to and be gone before a second one is written.
+        self.input.write_all(format!("{line}\n").as_bytes()).expect("the worker listens");
     }
 
     /// The worker's next line; empty when it has ended.

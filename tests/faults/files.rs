@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::common::process::{Result, Worker, is_root};
 use crate::common::shared_memory;
 use crate::tally::{self, Outcome};
-use crate::{Random, is_long, seed};
+use crate::{KINDS, Random, WRITE_MAP, is_long, seed};
 
 /// The files of a store.
 pub const FILES: [&str; 7] = ["init", "guard", "stamp", "1/data.mdb", "1/lock.mdb", "1/bell", "1/ballast"];
@@ -37,8 +37,14 @@ impl Left {
         format!("file://{}?{}", path.display(), self.options)
     }
 
+    /// How many pages of the data file were written: a map is longer than what is in it.
+    fn pages_in_use(&self) -> std::io::Result<u64> {
+        let data = fs::read(self.path().join("1/data.mdb"))?;
+        Ok(data.chunks(4096).rposition(|page| page.iter().any(|&byte| byte != 0)).map_or(0, |last| last as u64 + 1))
+    }
+
     /// Damages a copy, and judges what a process makes of it; and whether a reset mends it.
-    fn injected(&self, fault: &str, damage: impl FnOnce(&Path)) -> Option<String> {
+    pub fn injected(&self, fault: &str, damage: impl FnOnce(&Path)) -> Option<String> {
         let copy = tempfile::tempdir_in(shared_memory()).expect("a directory");
         let path = copy.path().canonicalize().expect("the directory is there").join("store");
         copy_tree(&self.path(), &path);
@@ -99,10 +105,10 @@ fn write_at(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all_at(bytes, at).expect("it can be written");
 }
 
-/// Each file has each of many lengths; the durable store and the other.
+/// Each file has each of many lengths.
 pub fn lengths() -> Result {
     let mut bad = Vec::new();
-    for options in ["durability=none", "durability=sync"] {
+    for options in KINDS {
         let left = Left::new(options);
         for name in FILES {
             let length = fs::metadata(left.path().join(name))?.len();
@@ -134,7 +140,14 @@ pub fn lengths() -> Result {
 /// Each file is garbage from end to end, has a page of it, or a few bytes; and each page of the data file is damaged in turn.
 pub fn garbage() -> Result {
     let mut bad = Vec::new();
-    let left = Left::new("durability=sync");
+    for options in ["durability=sync", WRITE_MAP] {
+        bad.extend(garbage_in(&Left::new(options))?);
+    }
+    done(bad)
+}
+
+fn garbage_in(left: &Left) -> std::io::Result<Vec<String>> {
+    let mut bad = Vec::new();
     let mut random = Random(seed());
     let rounds = if is_long() { 40 } else { 2 };
     for name in FILES {
@@ -158,7 +171,7 @@ pub fn garbage() -> Result {
         }
     }
     // What decides where LMDB goes: headers, offsets and page numbers, in every page.
-    let pages = fs::metadata(left.path().join("1/data.mdb"))?.len() / 4096;
+    let pages = left.pages_in_use()?;
     for page in 0..pages {
         for round in 0..if is_long() { 20 } else { 1 } {
             let (at, count) = (random.below(64), 1 + random.below(8));
@@ -171,13 +184,13 @@ pub fn garbage() -> Result {
             write_at(&store.join("1/data.mdb"), page * 4096, &zeros);
         }));
     }
-    done(bad)
+    Ok(bad)
 }
 
 /// Each file is replaced by something that is no file of its own.
 pub fn other_kinds() -> Result {
     let mut bad = Vec::new();
-    for options in ["durability=none", "durability=sync"] {
+    for options in KINDS {
         let left = Left::new(options);
         for name in FILES {
             let inject = |kind: &str, make: &dyn Fn(&Path)| {
@@ -234,7 +247,14 @@ pub fn strangers() -> Result {
 
 /// Each field of each meta page, and of both at once, has each of many values.
 pub fn meta_pages() -> Result {
-    let left = Left::new("durability=sync");
+    let mut bad = Vec::new();
+    for options in ["durability=sync", WRITE_MAP] {
+        bad.extend(meta_pages_of(&Left::new(options)));
+    }
+    done(bad)
+}
+
+fn meta_pages_of(left: &Left) -> Vec<String> {
     let mut bad = Vec::new();
     let mut random = Random(seed());
     // Header and MDB_meta: (offset, bytes).
@@ -261,7 +281,7 @@ pub fn meta_pages() -> Result {
             }
         }
     }
-    done(bad)
+    bad
 }
 
 /// The check of pages refuses no store that is sound: after each of many random histories it opens, with all that is in it.
@@ -271,7 +291,8 @@ pub fn sound() -> Result {
     for round in 0..rounds {
         let directory = tempfile::tempdir_in(shared_memory())?;
         let path = directory.path().canonicalize()?.join("store");
-        let dsn = format!("file://{}?durability=none&max_attribute_bytes=16M", path.display());
+        let map = if round % 2 == 0 { "" } else { "&write_map=1&max_store_bytes=64M" };
+        let dsn = format!("file://{}?durability=none&max_attribute_bytes=16M{map}", path.display());
         for _ in 0..3 {
             let (seed, steps) = (random.next().to_string(), (20 + random.below(200)).to_string());
             assert!(Worker::start(&["history", &dsn, &seed, &steps]).finish().success(), "round {round}, seed {seed}");

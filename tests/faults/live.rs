@@ -8,29 +8,30 @@ use std::time::{Duration, Instant};
 
 use mcp_state::{Engine, NewSession, Session};
 
+use crate::KINDS;
 use crate::common::process::{Mount, Result, Worker, cannot_mount, is_root, wait_until_nobody_holds};
 use crate::common::{dsn_in, shared_memory};
 use crate::files::{FILES, Left, probe};
 use crate::tally::{self, Outcome};
 
 /// What a request to a server came to: `ok`, or the kind of the error.
-fn request(server: &mut Worker) -> String {
+pub fn request(server: &mut Worker) -> String {
     server.tell("request");
     server.line("")
 }
 
-fn count(outcome: Outcome, fault: &str, told: &dyn std::fmt::Debug) {
+pub fn count(outcome: Outcome, fault: &str, told: &dyn std::fmt::Debug) {
     assert!(!tally::is_bad(tally::count(outcome, &fault, told)), "{fault}: {told:?}");
 }
 
 /// Each file and directory is removed under two servers, one of which has seen it; a third one starts. All end up on one store
 /// that works, or are refused until they have ended; nobody shares a session with a store that has another lock.
 pub fn removed() -> Result {
-    for durability in ["none", "sync"] {
+    for options in KINDS {
         for name in FILES.into_iter().chain(["1", ""]) {
             let directory = tempfile::tempdir_in(shared_memory())?;
             let path = directory.path().canonicalize()?.join("store");
-            let dsn = format!("file://{}?durability={durability}", path.display());
+            let dsn = format!("file://{}?{options}", path.display());
             let mut servers = vec![Worker::start(&["serve", &dsn]), Worker::start(&["serve", &dsn])];
             for server in &mut servers {
                 server.line("ready");
@@ -51,7 +52,7 @@ pub fn removed() -> Result {
             for _ in 0..2 {
                 told.extend(servers.iter_mut().map(request));
             }
-            let fault = format!("{name:?} is removed under two servers, durability={durability}");
+            let fault = format!("{name:?} is removed under two servers, {options}");
             let refused = told.iter().any(|line| line.starts_with("refused"));
             let fresh = told.iter().filter(|line| line.contains("made")).count();
             let outcome = match (refused, fresh) {
@@ -70,7 +71,7 @@ pub fn removed() -> Result {
                     wait_until_nobody_holds(&path.join("guard"))?;
                 }
                 let mut again = Worker::start(&["serve", &dsn]);
-                if name == "stamp" && durability == "sync" {
+                if name == "stamp" && options == "durability=sync" {
                     // Nobody can say any more what the rows are of.
                     assert!(again.line("").starts_with("refused StoreCorrupt"), "{fault}");
                     Engine::reset(&dsn)?;

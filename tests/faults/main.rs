@@ -10,6 +10,7 @@
 mod common;
 mod files;
 mod live;
+mod map;
 mod roles;
 mod strangers;
 mod tally;
@@ -19,6 +20,11 @@ use std::process::ExitCode;
 
 use common::process::{self, Result, WORKER_SECONDS};
 use libtest_mimic::{Arguments, Trial};
+
+/// A store that writes through its map, which has 16 MB.
+const WRITE_MAP: &str = "durability=none&write_map=1&max_store_bytes=4M";
+/// Stores that lose, or suffer, different things.
+const KINDS: [&str; 3] = ["durability=none", "durability=sync", WRITE_MAP];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -52,6 +58,9 @@ fn main() -> ExitCode {
         ("a_process_stopped_inside_a_write_blocks_writers_until_it_goes_on", live::stopped_writer),
         ("two_library_versions_meet_at_one_store", live::two_versions),
         ("a_recreated_container_takes_over_and_two_living_ones_are_kept_apart", live::containers),
+        ("a_stamp_names_another_map_at_rest_and_under_running_servers", map::stamps),
+        ("a_map_moves_with_a_reset_under_running_servers", map::reset),
+        ("a_map_that_finds_no_room_leaves_nothing_and_is_made_when_there_is_room", map::no_room),
         ("another_user_makes_the_place_of_a_store_first", strangers::squatters),
         ("another_user_can_neither_read_nor_write_nor_replace_a_store", strangers::snoopers),
     ];

@@ -262,7 +262,8 @@ fn check(dsn: &str) {
 
 // --- Servers ---
 
-/// Answers each line with what one request comes to: `refresh`, then a round on the session that all servers share.
+/// Answers each line with what one request comes to: `refresh`, then a round on the session that all servers share, or sessions
+/// that take most of a small store.
 fn serve(dsn: &str) {
     let engine = match Engine::open(dsn) {
         Ok(engine) => engine,
@@ -270,10 +271,12 @@ fn serve(dsn: &str) {
     };
     say("ready", "");
     for line in std::io::stdin().lock().lines() {
-        if line.expect("a line") != "request" {
-            return;
-        }
-        match request(&engine) {
+        let done = match line.expect("a line").as_str() {
+            "request" => request(&engine),
+            "grow" => grow(&engine),
+            _ => return,
+        };
+        match done {
             Ok(word) => say("ok", word),
             Err(error) => say("refused", format!("{:?} {error}", typed(&error))),
         }
@@ -296,6 +299,20 @@ fn request(engine: &Engine) -> Result<&'static str, Error> {
     round(&session, &owner)?;
     session.detach(&owner)?;
     Ok(word)
+}
+
+fn grow(engine: &Engine) -> Result<&'static str, Error> {
+    engine.refresh()?;
+    let mut sessions = Vec::new();
+    for _ in 0..10 {
+        let session = engine.create_session(NewSession::default())?.expect("a random id is free");
+        session.attributes().set("large", &format!("\"{}\"", "g".repeat(200_000)))?;
+        sessions.push(session);
+    }
+    for session in sessions {
+        session.destroy()?;
+    }
+    Ok("grew")
 }
 
 /// Overwrites one attribute until it is refused, at most so many times, and says how often and by what.

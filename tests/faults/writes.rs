@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::common::process::{Result, Worker};
 use crate::common::shared_memory;
 use crate::tally::{self, Outcome};
-use crate::{is_long, seed};
+use crate::{WRITE_MAP, is_long, seed};
 
 static SHIM: OnceLock<PathBuf> = OnceLock::new();
 
@@ -37,12 +37,17 @@ enum Setting {
     NewInMemory,
     /// On one that an earlier boot has left, which is taken over.
     OfAnotherBoot,
+    /// On one that is made to write through its map.
+    NewThroughMap,
+    /// On one that wrote with calls before. Who comes after it takes it as it is.
+    TurnedToMap,
 }
 
 /// In each setting, the first call fails, then the second, until the scenario has no more.
 pub fn every_call(mode: &str, errno: i32) -> Result {
     let mut bad = Vec::new();
-    for setting in [Setting::New, Setting::NewInMemory, Setting::OfAnotherBoot] {
+    use Setting::{New, NewInMemory, NewThroughMap, OfAnotherBoot, TurnedToMap};
+    for setting in [New, NewInMemory, OfAnotherBoot, NewThroughMap, TurnedToMap] {
         let step = if is_long() { 1 } else { 6 };
         let first = if is_long() { 1 } else { 1 + seed() % step };
         let mut at = first;
@@ -52,7 +57,13 @@ pub fn every_call(mode: &str, errno: i32) -> Result {
             }
             at += step;
         }
-        assert!(at > 40, "{setting:?}: the scenario makes {at} calls that write");
+        let least = match setting {
+            // Through a map, only opening the store makes any.
+            TurnedToMap => 12,
+            NewThroughMap => 25,
+            New | NewInMemory | OfAnotherBoot => 40,
+        };
+        assert!(at > least, "{setting:?}: the scenario makes {at} calls that write");
     }
     if bad.is_empty() { Ok(()) } else { Err(bad.join("\n").into()) }
 }
@@ -62,11 +73,19 @@ fn one_call(setting: Setting, at: u64, mode: &str, errno: i32) -> Option<(Outcom
     let directory = tempfile::tempdir_in(shared_memory()).expect("a directory");
     let base = directory.path().canonicalize().expect("the directory is there");
     let store = base.join("store");
-    let durability = if matches!(setting, Setting::NewInMemory) { "none" } else { "sync" };
-    let dsn = format!("file://{}?durability={durability}&ttl_ms=36000000", store.display());
+    let with = |options: &str| format!("file://{}?ttl_ms=36000000&{options}", store.display());
+    let plain = with("durability=none");
+    let (dsn, dsn_after) = match setting {
+        Setting::New | Setting::OfAnotherBoot => (with("durability=sync"), with("durability=sync")),
+        Setting::NewInMemory => (plain.clone(), plain.clone()),
+        Setting::NewThroughMap => (with(WRITE_MAP), with(WRITE_MAP)),
+        Setting::TurnedToMap => (with(WRITE_MAP), plain.clone()),
+    };
     if matches!(setting, Setting::OfAnotherBoot) {
         let before = [("MCP_STATE_PRETEND_BOOT", "another")];
         assert!(Worker::start_with(&["leave", &dsn], &before).finish().success());
+    } else if matches!(setting, Setting::TurnedToMap) {
+        assert!(Worker::start(&["leave", &plain]).finish().success());
     }
     let report = base.join("report");
     let shim = SHIM.get().expect("main() has built it");
@@ -85,7 +104,7 @@ fn one_call(setting: Setting, at: u64, mode: &str, errno: i32) -> Option<(Outcom
     let ended = worker.child.wait().expect("it ends");
     let reached = std::fs::read_to_string(&report).ok()?;
     let what = format!("{setting:?}, {mode} {errno}: {}", reached.trim_end());
-    let mut after = Worker::start(&["check", &dsn]);
+    let mut after = Worker::start(&["check", &dsn_after]);
     let lasts = after.rest();
     let checked = after.child.wait().expect("it ends");
     let outcome = judge(mode, &told, ended, &lasts, checked);

@@ -35,7 +35,7 @@ const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
 /// The size of the map, the same for every process whatever its limits: only what is written takes memory.
 pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
 /// The length of a map that pages are written through is a multiple of it.
-const MAP_STEP: u64 = 1 << 20;
+pub(super) const MAP_STEP: u64 = 1 << 20;
 /// How long to wait for another process that is opening the store.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to drop the locks of a killed process.
@@ -88,6 +88,10 @@ pub(super) fn open(
     if !stamp.settled {
         stamp.write(&directory)?;
         retire_old_generations(&directory, stamp.generation);
+        if alone {
+            // There may be room for one only.
+            remove_old_generations(&directory, stamp.generation);
+        }
     }
     // LMDB's lock file must not be touched when this process has it open, under whatever path.
     let identity = generation.identity("data.mdb");
@@ -100,14 +104,21 @@ pub(super) fn open(
             remove(&generation.path.join(name))?;
         }
     }
-    let (files, was_short) = open_files(directory, generation, guard, alone, durability, stamp.write_map)?;
-    match settle(&files, &stamp, alone, was_short, settings, durability) {
-        Ok(()) => Ok(Opened::Now(Arc::new(files))),
-        Err(error) => {
-            files.environment.close();
-            Err(error)
-        }
+    let made = generation.path.clone();
+    let opened = open_files(directory, generation, guard, alone, durability, stamp.write_map)
+        .map_err(Error::from)
+        .and_then(|(files, was_short)| match settle(&files, &stamp, alone, was_short, settings, durability) {
+            Ok(()) => Ok(Opened::Now(Arc::new(files))),
+            Err(error) => {
+                files.environment.close();
+                Err(error)
+            }
+        });
+    if opened.is_err() && !stamp.settled {
+        // Nobody builds on what was not made to the end: each that tries again would leave another.
+        let _ = fs::remove_dir_all(made);
     }
+    opened
 }
 
 /// Whether a file that processes share was removed under them, so that a new one would be another: two lock files for one data
@@ -143,7 +154,8 @@ fn settle(
     settings: &Settings,
     durability: Durability,
 ) -> Result<(), Error> {
-    let settled = Stamp { settled: true, ..stamp.clone() };
+    let write_map = files.writes_through_map.then_some(files.map_bytes);
+    let settled = Stamp { settled: true, write_map, ..stamp.clone() };
     if !alone {
         let now = Stamp { durable: stamp.durable && durability == Durability::Sync, ..settled };
         if now != *stamp {
@@ -245,7 +257,19 @@ fn open_files(
     while !try_lock(&data_file, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &data, error))? {
         patience.wait(&generation.path)?;
     }
-    let (was_short, needed) = complete_data(&data_file, &data, alone)?;
+    let mut most = MAP_BYTES;
+    if let Some(bytes) = write_map.filter(|_| !alone && !is_empty(&data_file)) {
+        // LMDB would make the file as long as it is told: shorter under others who write to it, or longer than their map.
+        let has = data_file.metadata().map_err(|error| StoreError::io("look at", &data, error))?.len();
+        if has != bytes {
+            let reason =
+                format!("its stamp names a map of {bytes} bytes, and its data file has {has}; reset the store");
+            return Err(StoreError::corrupt(&directory.path, reason));
+        }
+        most = bytes;
+    }
+    let (was_short, needed) = complete_data(&data_file, &data, alone, most)?;
+    let write_map = write_map.map(|bytes| bytes.max(needed).next_multiple_of(MAP_STEP));
     if alone && write_map.is_none() {
         // A map that was written through has taken more than its pages.
         give_back(&data_file, needed).map_err(|error| StoreError::io("shorten", &data, error))?;
@@ -344,8 +368,8 @@ fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreErr
 
 /// Sees to it that the data file is as long as its meta pages say: reading the map behind its end would end the process. LMDB
 /// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short, and how
-/// long that is. Whoever is alone also checks its pages: nobody changes them meanwhile.
-fn complete_data(file: &File, path: &Path, alone: bool) -> Result<(bool, u64), StoreError> {
+/// long that is: at most `most` bytes. Whoever is alone also checks its pages: nobody changes them meanwhile.
+fn complete_data(file: &File, path: &Path, alone: bool, most: u64) -> Result<(bool, u64), StoreError> {
     use std::os::unix::fs::FileExt;
     const HEADER: usize = 16;
     const META_BYTES: usize = 160;
@@ -381,7 +405,7 @@ fn complete_data(file: &File, path: &Path, alone: bool) -> Result<(bool, u64), S
     let needed = last.saturating_add(1).saturating_mul(page_size as u64);
     // After the meta pages: a writer lengthens the file before it names the new pages.
     let now = length(file).map_err(|error| io_error("look at", error))?;
-    if needed > MAP_BYTES {
+    if needed > most {
         return reject(format!("its meta pages name a page at byte {needed}"));
     }
     let is_short = now < needed;

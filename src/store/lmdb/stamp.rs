@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::environment::lock_format;
+use super::opening::{MAP_BYTES, MAP_STEP};
 use super::place::Directory;
 use crate::clock::{BootClock, Clock, Millis, wall_now};
 use crate::error::StoreError;
@@ -105,6 +106,12 @@ impl Stamp {
         }
         if stamp.generation >= GENERATIONS {
             let reason = format!("its stamp names generation {}, which nobody made; reset the store", stamp.generation);
+            return Err(StoreError::corrupt(path, reason));
+        }
+        if let Some(bytes) = stamp.write_map
+            && (bytes == 0 || bytes > MAP_BYTES || !bytes.is_multiple_of(MAP_STEP))
+        {
+            let reason = format!("its stamp names a map of {bytes} bytes, which nobody made; reset the store");
             return Err(StoreError::corrupt(path, reason));
         }
         Ok(stamp)

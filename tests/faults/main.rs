@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         ("two_library_versions_meet_at_one_store", live::two_versions),
         ("a_recreated_container_takes_over_and_two_living_ones_are_kept_apart", live::containers),
         ("a_stamp_names_another_map_at_rest_and_under_running_servers", map::stamps),
+        ("a_map_that_was_not_made_to_the_end_is_begun_anew", map::unsettled),
         ("a_map_moves_with_a_reset_under_running_servers", map::reset),
         ("a_map_that_finds_no_room_leaves_nothing_and_is_made_when_there_is_room", map::no_room),
         ("another_user_makes_the_place_of_a_store_first", strangers::squatters),

@@ -24,10 +24,10 @@ fn other_maps() -> Vec<Value> {
     numbers.into_iter().map(Value::from).chain([Value::Null, json!("16M"), json!(-1)]).collect()
 }
 
-fn rewrite_stamp(store: &Path, write_map: &Value) {
+fn rewrite_stamp(store: &Path, field: &str, value: &Value) {
     let path = store.join("stamp");
     let mut stamp: Value = serde_json::from_slice(&fs::read(&path).expect("a stamp")).expect("it is JSON");
-    stamp["write_map"] = write_map.clone();
+    stamp[field] = value.clone();
     fs::write(path, stamp.to_string()).expect("it can be written");
 }
 
@@ -48,7 +48,9 @@ pub fn stamps() -> Result {
     let left = Left::new(WRITE_MAP);
     let bad: Vec<_> = other_maps()
         .iter()
-        .filter_map(|map| left.injected(&format!("the stamp names a map of {map}"), |store| rewrite_stamp(store, map)))
+        .filter_map(|map| {
+            left.injected(&format!("the stamp names a map of {map}"), |store| rewrite_stamp(store, "write_map", map))
+        })
         .collect();
     assert!(bad.is_empty(), "{bad:?}");
     for map in other_maps() {
@@ -58,7 +60,7 @@ pub fn stamps() -> Result {
         let mut server = serve(&dsn);
         request(&mut server);
         let stamp = fs::read(store.join("stamp"))?;
-        rewrite_stamp(&store, &map);
+        rewrite_stamp(&store, "write_map", &map);
         let mut late = Worker::start(&["serve", &dsn]);
         let mut told = vec![late.line("")];
         if told[0].starts_with("ready") {
@@ -76,6 +78,25 @@ pub fn stamps() -> Result {
         let mut again = serve(&dsn);
         assert!(request(&mut again).starts_with("ok found") && grow(&mut again).starts_with("ok"), "{map}");
     }
+    Ok(())
+}
+
+/// What was not made to the end, as far as anybody can tell, is begun anew, once for all who have it open.
+pub fn unsettled() -> Result {
+    let left = Left::new(WRITE_MAP);
+    let not_settled = |store: &Path| rewrite_stamp(store, "settled", &Value::Bool(false));
+    assert_eq!(left.injected("the stamp of a map is not settled", not_settled), None);
+    let directory = tempfile::tempdir_in(shared_memory())?;
+    let store = directory.path().canonicalize()?.join("store");
+    let dsn = format!("file://{}?{WRITE_MAP}", store.display());
+    let mut servers = vec![serve(&dsn), serve(&dsn)];
+    servers.iter_mut().for_each(|server| assert!(request(server).starts_with("ok")));
+    not_settled(&store);
+    servers.push(serve(&dsn));
+    let told: Vec<_> = servers.iter_mut().rev().map(request).collect();
+    assert_eq!(told, ["ok made", "ok found", "ok found"]);
+    assert!(servers.iter_mut().map(grow).all(|line| line.starts_with("ok")));
+    count(Outcome::Fresh, "the stamp of running servers that write through their map is not settled", &told);
     Ok(())
 }
 

@@ -404,15 +404,25 @@ impl Engine {
         Ok(false)
     }
 
-    /// Runs an operation until it knows of all processes it asks about. What asks is about to change something: it goes on as a
-    /// writer.
+    /// Runs an operation of which nothing is foreseen.
     fn run<T>(
         &self,
         key: Digest,
+        access: Access,
+        operation: impl FnMut(&mut Transition<'_>, StoreView) -> Step<T>,
+    ) -> Result<T, Error> {
+        self.run_knowing(key, access, Census::default(), operation)
+    }
+
+    /// Runs an operation until it knows of all processes it asks about. What asks is about to change something: it goes on as a
+    /// writer.
+    fn run_knowing<T>(
+        &self,
+        key: Digest,
         mut access: Access,
+        mut census: Census,
         mut operation: impl FnMut(&mut Transition<'_>, StoreView) -> Step<T>,
     ) -> Result<T, Error> {
-        let mut census = Census::default();
         loop {
             let mut outcome = None;
             let run = self.store.transact(key, access, &census, &mut |session, store| {
@@ -540,7 +550,7 @@ impl Session {
 
     /// The owner's next messages, at most `max`, removed: at most once.
     pub fn take_outgoing(&self, owner: &OwnerToken, max: usize) -> Result<Vec<Outgoing>, Error> {
-        self.read(|session| session.take_outgoing(owner, max))
+        self.read_unless(|seen| seen.foresees_message(owner), |session| session.take_outgoing(owner, max))
     }
 
     /// The owner's next messages, at most `max`; with [`Session::acknowledge`], at least once.
@@ -592,17 +602,23 @@ impl Session {
     /// Keeps the response for the owner of request `id` and wakes it, or discards it (G4).
     pub fn deliver_response(&self, id: i64, payload: &str) -> Result<Delivery, Error> {
         // Whether the owner's process lives is found out before writers are kept out.
-        self.read(|session| session.deliver_response(id, payload))
+        let (mut process, mut census) = (None, Census::default());
+        self.engine.store.recall(self.key, &mut |seen| process = seen.foresees_delivery(id));
+        let access = process.map_or(Access::Read, |process| {
+            census.note(process, process.liveness());
+            Access::Write
+        });
+        self.run_knowing(access, census, |session| session.deliver_response(id, payload))
     }
 
     /// What became of the owner's request; anything but waiting removes it (G2, G3).
     pub fn claim(&self, owner: &OwnerToken, id: i64) -> Result<Claim, Error> {
-        self.read(|session| session.claim(owner, id))
+        self.read_unless(|seen| seen.foresees_end(owner, Some(id)), |session| session.claim(owner, id))
     }
 
     /// The owner's next request that ended, removed.
     pub fn claim_any(&self, owner: &OwnerToken) -> Result<Option<Resolved>, Error> {
-        self.read(|session| session.claim_any(owner))
+        self.read_unless(|seen| seen.foresees_end(owner, None), |session| session.claim_any(owner))
     }
 
     /// The ids of the owner's requests whose deadline passed, removed.
@@ -721,8 +737,32 @@ impl Session {
         self.run(Access::Write, operation)
     }
 
-    fn run<T>(&self, access: Access, mut operation: impl FnMut(&mut Transition<'_>) -> Step<T>) -> Result<T, Error> {
-        self.engine.run(self.key, access, |session, _| {
+    /// Looks before it writes, unless what this process saw last foresees a change.
+    fn read_unless<T>(
+        &self,
+        foreseen: impl Fn(&Record) -> bool,
+        operation: impl FnMut(&mut Transition<'_>) -> Step<T>,
+    ) -> Result<T, Error> {
+        let mut access = Access::Read;
+        self.engine.store.recall(self.key, &mut |seen| {
+            if foreseen(seen) {
+                access = Access::Write;
+            }
+        });
+        self.run(access, operation)
+    }
+
+    fn run<T>(&self, access: Access, operation: impl FnMut(&mut Transition<'_>) -> Step<T>) -> Result<T, Error> {
+        self.run_knowing(access, Census::default(), operation)
+    }
+
+    fn run_knowing<T>(
+        &self,
+        access: Access,
+        census: Census,
+        mut operation: impl FnMut(&mut Transition<'_>) -> Step<T>,
+    ) -> Result<T, Error> {
+        self.engine.run_knowing(self.key, access, census, |session, _| {
             session.enter(&self.handle)?;
             operation(session)
         })

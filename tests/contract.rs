@@ -1067,3 +1067,26 @@ fn g9_a_waiter_follows_a_reset_at_once() {
     store.advance(1_000);
     assert_eq!(waiter.join().unwrap().unwrap().outcome, WaitedFor::Destroyed);
 }
+
+#[test]
+fn g2_g3_what_a_process_foresaw_and_another_has_done_meanwhile_is_not_done_again() {
+    for kind in [Kind::Lmdb, Kind::WriteMap] {
+        let store = Fixture::new(kind, "");
+        let (session, stream) = store.session_and_stream();
+        // Another process that holds the same owner: what this one has seen of the session is out of date after each step.
+        let settings = mcp_state::Settings::default();
+        let other = mcp_state::Engine::with_clock(store.engine.dsn(), settings, store.clock.clone()).unwrap();
+        let other = other.open_session(session.id(), None).unwrap().unwrap();
+        let id = session.send_request(&stream, REQUEST, "", 60_000).unwrap();
+        assert_eq!(other.take_outgoing(&stream, 9).unwrap().len(), 1);
+        assert!(session.take_outgoing(&stream, 9).unwrap().is_empty());
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Waiting(60_000));
+        assert_eq!(other.deliver_response(id, "1").unwrap(), Delivery::Delivered);
+        assert_eq!(session.deliver_response(id, "2").unwrap(), Delivery::Late(LateReason::AlreadyAnswered));
+        assert_eq!(other.claim(&stream, id).unwrap(), Claim::Answered("1".into()));
+        assert_eq!(session.claim(&stream, id).unwrap(), Claim::Unknown);
+        assert!(session.claim_any(&stream).unwrap().is_none());
+        assert_eq!(session.deliver_response(id, "3").unwrap(), Delivery::Late(LateReason::Finished));
+        session.detach(&stream).unwrap();
+    }
+}

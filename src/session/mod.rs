@@ -18,6 +18,7 @@ mod lifecycle;
 #[cfg(test)]
 mod model;
 mod outgoing;
+mod outlook;
 mod owners;
 mod pending;
 mod record;

@@ -123,9 +123,7 @@ impl Transition<'_> {
     /// Whether the owner would find a message if it peeked.
     pub(super) fn has_messages(&self, index: usize) -> bool {
         let record = self.record();
-        let owner = &record.owners[index];
-        owner.head < owner.tail
-            || (owner.kind == OwnerKind::Stream && record.broadcasts.iter().any(|broadcast| broadcast.holder.is_none()))
+        record.has_messages(&record.owners[index])
     }
 
     /// Tells every stream owner that there are broadcasts.

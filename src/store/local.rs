@@ -71,7 +71,7 @@ impl<K: KeyValue> LocalStore<K> {
         operation: Operation<'_>,
     ) -> Step<Worked> {
         let bytes = get_value(rows, &record_key(session))?;
-        let known = bytes.map(|bytes| self.recall.record(&bytes)).transpose()?;
+        let known = bytes.map(|bytes| self.recall.record(session, &bytes)).transpose()?;
         let (record, found) = known.map(|known| (known.record, known.bytes)).unzip();
         let view = match access {
             Access::Create(principal) => StoreView {
@@ -95,17 +95,17 @@ impl<K: KeyValue> LocalStore<K> {
         match done {
             Ok(()) => Ok(worked),
             Err(refusal) => {
-                self.keep_unchanged(worked);
+                self.keep_unchanged(session, worked);
                 Err(refusal)
             }
         }
     }
 
     /// Remembers the record that an operation has only looked at. What it has to carry out.
-    fn keep_unchanged(&self, worked: Worked) -> Effects {
+    fn keep_unchanged(&self, session: Digest, worked: Worked) -> Effects {
         let Worked { record, effects, found, .. } = worked;
         if let (RecordChange::Keep, Some(record), Some(bytes)) = (effects.record, record, found) {
-            self.recall.keep(Known { record, bytes });
+            self.recall.keep(Known { session, record, bytes });
         }
         effects
     }
@@ -139,12 +139,12 @@ impl<K: KeyValue> LocalStore<K> {
                 _ => self.run(rows, session, access, census, operation)?,
             };
             if worked.effects.is_empty() {
-                return Ok(Verdict::Abandon((self.keep_unchanged(worked), None)));
+                return Ok(Verdict::Abandon((self.keep_unchanged(session, worked), None)));
             }
             let frees = self.has_room(rows, worked.growth)?;
             let Worked { record, effects, .. } = worked;
             let bytes = carry_out(rows, session, record.as_deref(), &effects)?;
-            let written = record.zip(bytes).map(|(record, bytes)| Known { record, bytes });
+            let written = record.zip(bytes).map(|(record, bytes)| Known { session, record, bytes });
             Ok(Verdict::Commit { value: (effects, written), frees })
         })?;
         if let Some(written) = written {
@@ -217,7 +217,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
                 .read(|rows| {
                     let worked = self.run(rows, session, access, census, operation)?;
                     if worked.effects.is_empty() {
-                        self.keep_unchanged(worked);
+                        self.keep_unchanged(session, worked);
                         return Ok(None);
                     }
                     Ok(Some(OnSnapshot { worked, revision: rows.revision() }))
@@ -233,6 +233,10 @@ impl<K: KeyValue> Store for LocalStore<K> {
         fault::point("before-wake");
         self.follow_up(session, &effects);
         Ok(())
+    }
+
+    fn recall(&self, session: Digest, look: &mut dyn FnMut(&Record)) {
+        self.recall.look(session, look);
     }
 
     fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
@@ -545,6 +549,35 @@ mod tests {
         };
         store.transact(SESSION, Access::Read, &Census::default(), take).unwrap();
         assert_eq!((taken.as_deref(), runs), (Some("2"), 2));
+    }
+
+    #[test]
+    fn what_a_process_saw_last_of_a_session_foresees_what_it_will_find() {
+        let (_directory, store, _) = store_with_a_session();
+        let (census, token) = (Census::default(), OwnerToken([1; 16]));
+        let run = |operation: Operation<'_>| store.transact(SESSION, Access::Write, &census, operation).unwrap();
+        let foresees = || {
+            let mut seen = None;
+            store.recall(SESSION, &mut |record| {
+                seen = Some((record.foresees_message(&token), record.foresees_end(&token, Some(7))));
+                assert_eq!(record.foresees_delivery(8), None);
+                assert_eq!(record.foresees_delivery(7).is_some(), record.pending.len() == 1 && !seen.unwrap().1);
+            });
+            seen
+        };
+        run(&mut |session, _| attach(session, 1));
+        assert_eq!(foresees(), Some((false, false)));
+        run(&mut |session, _| {
+            session.enqueue_outgoing(&token, "{}", "")?;
+            session.register_pending(&token, 7, 1000, "").map(drop)
+        });
+        assert_eq!(foresees(), Some((true, false)));
+        run(&mut |session, _| session.take_outgoing(&token, 1).map(drop));
+        assert_eq!(foresees(), Some((false, false)));
+        run(&mut |session, _| session.cancel_pending(&token, 7).map(drop));
+        assert_eq!(foresees(), Some((false, true)));
+        create(&*store, Digest([2; 16]), "t").unwrap();
+        assert_eq!(foresees(), None, "another session was used since");
     }
 
     #[test]

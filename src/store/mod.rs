@@ -59,6 +59,9 @@ pub(crate) trait Store: Send + Sync {
     /// Runs `operation` on a session, carries out its effects, then rings its bells.
     fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()>;
 
+    /// Shows what this process saw last of a session, if that is still at hand; it may be out of date.
+    fn recall(&self, _session: Digest, _look: &mut dyn FnMut(&Record)) {}
+
     /// Sessions in the order in which the index of expiry has them, of one class, up to a time; at most `max`.
     fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError>;
 

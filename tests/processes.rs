@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         ("g10_a_write_map_has_its_space_from_the_start_or_is_refused", write_map_takes_its_space),
         ("a_write_map_is_the_stores_and_its_guests_follow", write_map_is_the_stores),
         ("a_deleted_store_is_opened_anew_at_the_next_request", deleted_store),
+        ("a_store_that_is_being_removed_is_made_anew_when_it_is_gone", being_removed),
         ("a_reset_moves_every_process_to_an_empty_store", reset_store),
         ("a_store_that_cannot_be_used_safely_is_refused", unsafe_places),
         ("a_damaged_file_is_an_error_or_a_fresh_start", damaged_files),
@@ -401,6 +402,26 @@ fn deleted_store() -> Result {
     assert!(!session.touch()?);
     store.session("s");
     assert!(store.path().join("stamp").exists());
+    Ok(())
+}
+
+fn being_removed() -> Result {
+    let store = Store::new();
+    // This process has the guard open; whoever removes the store has come as far as that.
+    for entry in std::fs::read_dir(store.path())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            std::fs::remove_dir_all(path)?;
+        } else if !path.ends_with("guard") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    let mut next = Worker::start(&["create", &store.dsn, "s"]);
+    while !store.path().join("init").exists() {
+        std::thread::yield_now();
+    }
+    std::fs::remove_file(store.path().join("guard"))?;
+    assert_eq!(next.line("created"), "");
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub(super) const MAP_STEP: u64 = 1 << 20;
 /// How long to wait for another process that is opening the store.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to drop the locks of a killed process.
-const A_MOMENT: Duration = Duration::from_secs(1);
+pub(super) const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// What opening comes to.
 pub(super) enum Opened {
@@ -461,7 +461,7 @@ impl Drop for InitLock {
 }
 
 /// Waiting within bounds, with pauses that grow.
-struct Patience {
+pub(super) struct Patience {
     since: Instant,
     most: Duration,
     pause: Duration,
@@ -472,11 +472,11 @@ impl Patience {
         Self::of(PATIENCE)
     }
 
-    fn of(most: Duration) -> Self {
+    pub(super) fn of(most: Duration) -> Self {
         Self { since: Instant::now(), most, pause: Duration::from_micros(200) }
     }
 
-    fn wait(&mut self, path: &Path) -> Result<(), StoreError> {
+    pub(super) fn wait(&mut self, path: &Path) -> Result<(), StoreError> {
         let waited = self.since.elapsed();
         if waited > self.most {
             return Err(StoreError::Busy { path: path.to_owned(), waited_ms: waited.as_millis() as u64 });

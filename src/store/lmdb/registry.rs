@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Files;
-use super::opening::{self, Opened};
-use super::place::Directory;
+use super::opening::{self, A_MOMENT, Opened, Patience};
+use super::place::{Directory, path_of};
+use super::{Files, stamp};
 use crate::dsn::Place;
-use crate::error::Error;
+use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::settings::Settings;
 
@@ -44,6 +44,23 @@ fn registry() -> &'static Registry {
 
 /// The files of a place: those that are open already, or opened now.
 pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
+    let mut patience = Patience::of(A_MOMENT);
+    loop {
+        match open_once(place, settings) {
+            // Whoever removes a store removes one file after the other; then it is made anew.
+            Err(error @ Error::Store(StoreError::Corrupt { .. })) => {
+                let path = path_of(place, settings.group.as_deref())?;
+                let has_stamp = path.join(stamp::FILE).exists();
+                if has_stamp || patience.wait(&path).is_err() {
+                    return Err(error);
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+fn open_once(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
     let directory = Directory::of(place, settings.group.as_deref())?;
     let mut open = registry().open.lock();
     if let Some(files) = open.iter().find(|files| files.directory.path == directory.path && files.is_current()) {

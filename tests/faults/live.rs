@@ -86,6 +86,45 @@ pub fn removed() -> Result {
     Ok(())
 }
 
+/// Another lock file or bell is put in the place of the store's under two servers; a third one starts. No two of them go on with
+/// one data file and two locks.
+pub fn replaced() -> Result {
+    for options in KINDS {
+        for name in ["1/lock.mdb", "1/bell"] {
+            let directory = tempfile::tempdir_in(shared_memory())?;
+            let path = directory.path().canonicalize()?.join("store");
+            let dsn = format!("file://{}?{options}", path.display());
+            let mut servers = vec![Worker::start(&["serve", &dsn]), Worker::start(&["serve", &dsn])];
+            for server in &mut servers {
+                server.line("ready");
+                request(server);
+            }
+            let copy = path.join("copy");
+            fs::copy(path.join(name), &copy)?;
+            fs::rename(&copy, path.join(name))?;
+            let mut told = vec![request(&mut servers[0])];
+            let is_durable = options == "durability=sync";
+            let moved = path.join("2/data.mdb").exists();
+            let mut late = Worker::start(&["serve", &dsn]);
+            match late.line("") {
+                line if line.starts_with("ready") => servers.push(late),
+                line => told.push(line),
+            }
+            told.extend(servers.iter_mut().map(request));
+            let fault = format!("{name:?} is replaced under two servers, {options}");
+            let refused = told.iter().any(|line| line.starts_with("refused"));
+            let made = told.iter().filter(|line| line.contains("made")).count();
+            let outcome = match (is_durable, refused, moved, made) {
+                (true, true, false, 0) => Outcome::Refused,
+                (false, false, true, 1) => Outcome::Fresh,
+                _ => Outcome::Wrong,
+            };
+            count(outcome, &fault, &told);
+        }
+    }
+    Ok(())
+}
+
 /// A running server goes on with what it has open; whoever comes later is refused, and let in when the permission is back.
 pub fn permissions() -> Result {
     const USER: u32 = 4242;

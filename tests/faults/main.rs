@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         ("a_meta_page_has_garbage_in_each_field", files::meta_pages),
         ("a_data_file_that_is_sound_passes_whatever_was_done_to_it", files::sound),
         ("a_file_is_removed_under_running_servers", live::removed),
+        ("a_lock_is_replaced_under_running_servers", live::replaced),
         ("the_directory_loses_its_permissions_under_a_running_server", live::permissions),
         ("the_file_system_becomes_read_only_between_two_servers", live::read_only),
         ("a_stopped_reader_fills_the_store_and_is_named", live::stopped_reader),

@@ -101,7 +101,12 @@ impl Look {
 }
 
 impl Identity {
-    fn of(directory: &Directory, generation: &Directory) -> Self {
+    /// Whether processes that find these keep out, and wake, those that find `other`.
+    pub(super) fn excludes_like(&self, other: &Self) -> bool {
+        (self.lock, self.bell) == (other.lock, other.bell)
+    }
+
+    pub(super) fn of(directory: &Directory, generation: &Directory) -> Self {
         Self {
             data: generation.identity("data.mdb"),
             lock: generation.identity("lock.mdb"),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::environment::{Environment, Opening};
-use super::look::Look;
+use super::look::{Identity, Look};
 use super::nudge::Nudge;
 use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
@@ -68,9 +68,10 @@ pub(super) fn open(
     let (guard, alone) = take_guard(&directory)?;
     let Fate { mut stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
     let mut generation = directory.inside(&stamp.generation.to_string())?;
-    if is_torn(&generation, alone)? {
+    if is_torn(&generation, alone)? || is_swapped(&directory, &generation, open_before) {
         if stamp.durable {
-            let reason = "files that its processes share were removed while they ran; end them, then start again";
+            let reason =
+                "files that its processes share were removed or replaced while they ran; end them, then start again";
             return Err(StoreError::Unsafe { path: directory.path, reason: reason.to_owned() }.into());
         }
         // Whoever still has the old files follows at its next request or slice of waiting.
@@ -143,6 +144,14 @@ fn is_torn(generation: &Directory, alone: bool) -> Result<bool, StoreError> {
         }
     }
     Ok(false)
+}
+
+/// Whether a file that processes share is another than the one this process has open beside the same data file.
+fn is_swapped(directory: &Directory, generation: &Directory, open_before: &[Arc<Files>]) -> bool {
+    let now = Identity::of(directory, generation);
+    let mut with_the_data =
+        open_before.iter().filter(|files| now.data.is_some() && files.look.identity().data == now.data);
+    with_the_data.any(|files| !files.look.identity().excludes_like(&now))
 }
 
 /// Brings what was opened to the present: its times, its stamp, and what is left of older generations.

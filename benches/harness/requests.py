@@ -79,7 +79,7 @@ def on_servers(
 def parts(case: str, report: dict) -> Iterator[tuple[str, Repeat]]:
     """What a slice came to: one case, or two."""
     made, p50, p99 = report["time"]
-    more = {"wrong_in_1000": 1000 * report["wrong"] / made}
+    more = {"wrong_in_1000": 1000 * report["wrong"] / report.get("calls", made)}
     if "calls-" in case:
         # Alone, a call's own time says more: it is not that of the slowest few.
         time = p50 if case.endswith("calls-1") else report["ns"] / made

@@ -173,7 +173,8 @@ fn parallel(server: &Server<'_>, session: &str, time: Duration, calls: usize, de
         wrong += right.iter().filter(|right| !**right).count();
     }
     let wall = start.elapsed().as_nanos();
-    Ok(format!(r#"{{"time":{all},"one":{one},"wrong":{wrong},"ns":{wall}}}"#))
+    let made = one.len() + all.len() * calls;
+    Ok(format!(r#"{{"time":{all},"one":{one},"calls":{made},"wrong":{wrong},"ns":{wall}}}"#))
 }
 
 /// Questions to the client one after the other: the whole call, and from the answer to the result.

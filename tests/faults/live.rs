@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -24,19 +24,31 @@ pub fn count(outcome: Outcome, fault: &str, told: &dyn std::fmt::Debug) {
     assert!(!tally::is_bad(tally::count(outcome, &fault, told)), "{fault}: {told:?}");
 }
 
+/// A place for a store, the store's path, and its DSN.
+fn new_store(options: &str) -> Result<(tempfile::TempDir, PathBuf, String)> {
+    let directory = tempfile::tempdir_in(shared_memory())?;
+    let path = directory.path().canonicalize()?.join("store");
+    let dsn = format!("file://{}?{options}", path.display());
+    Ok((directory, path, dsn))
+}
+
+/// Two servers on one store, each of which has had a request.
+fn two_servers(dsn: &str) -> Vec<Worker> {
+    let mut servers = vec![Worker::start(&["serve", dsn]), Worker::start(&["serve", dsn])];
+    for server in &mut servers {
+        server.line("ready");
+        request(server);
+    }
+    servers
+}
+
 /// Each file and directory is removed under two servers, one of which has seen it; a third one starts. All end up on one store
 /// that works, or are refused until they have ended; nobody shares a session with a store that has another lock.
 pub fn removed() -> Result {
     for options in KINDS {
         for name in FILES.into_iter().chain(["1", ""]) {
-            let directory = tempfile::tempdir_in(shared_memory())?;
-            let path = directory.path().canonicalize()?.join("store");
-            let dsn = format!("file://{}?{options}", path.display());
-            let mut servers = vec![Worker::start(&["serve", &dsn]), Worker::start(&["serve", &dsn])];
-            for server in &mut servers {
-                server.line("ready");
-                request(server);
-            }
+            let (_directory, path, dsn) = new_store(options)?;
+            let mut servers = two_servers(&dsn);
             let gone = path.join(name);
             if gone.is_dir() {
                 fs::remove_dir_all(&gone)?
@@ -91,14 +103,8 @@ pub fn removed() -> Result {
 pub fn replaced() -> Result {
     for options in KINDS {
         for name in ["1/lock.mdb", "1/bell"] {
-            let directory = tempfile::tempdir_in(shared_memory())?;
-            let path = directory.path().canonicalize()?.join("store");
-            let dsn = format!("file://{}?{options}", path.display());
-            let mut servers = vec![Worker::start(&["serve", &dsn]), Worker::start(&["serve", &dsn])];
-            for server in &mut servers {
-                server.line("ready");
-                request(server);
-            }
+            let (_directory, path, dsn) = new_store(options)?;
+            let mut servers = two_servers(&dsn);
             let copy = path.join("copy");
             fs::copy(path.join(name), &copy)?;
             fs::rename(&copy, path.join(name))?;

@@ -327,7 +327,7 @@ fn write_map_takes_its_space() -> Result {
     assert!(too_large.starts_with("StoreFull") && too_large.contains("33554432 bytes"), "{too_large}");
     let left = std::fs::read_dir(mount.path().join("store"))?.count() > 0;
     assert!(left, "the store's directory is there");
-    assert!(taken(mount.path())? < 4 << 20, "what was taken is given back");
+    assert!(mount.taken()? < 4 << 20, "what was taken is given back");
     let engine = Engine::open(&dsn(SMALL_WRITE_MAP))?;
     let session = engine.create_session(NewSession::default())?.ok_or("a random id is free")?;
     let stream = session.attach(OwnerKind::Stream, None)?;
@@ -348,12 +348,6 @@ fn write_map_takes_its_space() -> Result {
     }
     assert_eq!(engine.contradictions()?, Vec::<String>::new());
     Ok(())
-}
-
-/// Bytes that a file system has given away.
-fn taken(mount: impl AsRef<Path>) -> Result<u64> {
-    let shown = Command::new("df").args(["--output=used", "--block-size=1"]).arg(mount.as_ref()).output()?;
-    Ok(String::from_utf8(shown.stdout)?.lines().nth(1).ok_or("df shows a line")?.trim().parse()?)
 }
 
 fn write_map_is_the_stores() -> Result {

@@ -11,12 +11,12 @@ use crate::process::Process;
 impl Record {
     /// Whether the owner would find a message.
     pub(crate) fn foresees_message(&self, token: &OwnerToken) -> bool {
-        self.owners.iter().find(|owner| owner.token == *token).is_some_and(|owner| self.has_messages(owner))
+        self.owner_with(token).is_some_and(|owner| self.has_messages(owner))
     }
 
     /// Whether the owner would find that a request of its own has ended: this one, or any.
     pub(crate) fn foresees_end(&self, token: &OwnerToken, id: Option<i64>) -> bool {
-        let Some(owner) = self.owners.iter().find(|owner| owner.token == *token) else { return false };
+        let Some(owner) = self.owner_with(token) else { return false };
         let mut own = self.pending.iter().filter(|pending| pending.owner == owner.number);
         own.any(|pending| id.is_none_or(|id| id == pending.id) && pending.state != PendingState::Waiting)
     }
@@ -26,6 +26,10 @@ impl Record {
         let waiting = |pending: &&Pending| pending.id == id && pending.state == PendingState::Waiting;
         let number = self.pending.iter().find(waiting)?.owner;
         self.owners.iter().find(|owner| owner.number == number).map(|owner| owner.process)
+    }
+
+    fn owner_with(&self, token: &OwnerToken) -> Option<&Owner> {
+        self.owners.iter().find(|owner| owner.token == *token)
     }
 
     pub(super) fn has_messages(&self, owner: &Owner) -> bool {

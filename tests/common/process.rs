@@ -165,6 +165,12 @@ impl Mount {
     pub fn path(&self) -> PathBuf {
         self.0.path().canonicalize().expect("the mount is there")
     }
+
+    /// Bytes that the file system has given away.
+    pub fn taken(&self) -> Result<u64> {
+        let shown = Command::new("df").args(["--output=used", "--block-size=1"]).arg(self.path()).output()?;
+        Ok(String::from_utf8(shown.stdout)?.lines().nth(1).ok_or("df shows a line")?.trim().parse()?)
+    }
 }
 
 impl Drop for Mount {

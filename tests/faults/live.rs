@@ -25,7 +25,7 @@ pub fn count(outcome: Outcome, fault: &str, told: &dyn std::fmt::Debug) {
 }
 
 /// A place for a store, the store's path, and its DSN.
-fn new_store(options: &str) -> Result<(tempfile::TempDir, PathBuf, String)> {
+pub fn new_store(options: &str) -> Result<(tempfile::TempDir, PathBuf, String)> {
     let directory = tempfile::tempdir_in(shared_memory())?;
     let path = directory.path().canonicalize()?.join("store");
     let dsn = format!("file://{}?{options}", path.display());

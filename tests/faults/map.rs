@@ -3,16 +3,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use mcp_state::Engine;
 use serde_json::{Value, json};
 
 use crate::WRITE_MAP;
 use crate::common::process::{Mount, Result, Worker, cannot_mount, wait_until_nobody_holds};
-use crate::common::shared_memory;
 use crate::files::Left;
-use crate::live::{count, request};
+use crate::live::{count, new_store, request};
 use crate::tally::Outcome;
 
 const MAP: u64 = 16 << 20;
@@ -54,9 +52,7 @@ pub fn stamps() -> Result {
         .collect();
     assert!(bad.is_empty(), "{bad:?}");
     for map in other_maps() {
-        let directory = tempfile::tempdir_in(shared_memory())?;
-        let store = directory.path().canonicalize()?.join("store");
-        let dsn = format!("file://{}?{WRITE_MAP}", store.display());
+        let (_directory, store, dsn) = new_store(WRITE_MAP)?;
         let mut server = serve(&dsn);
         request(&mut server);
         let stamp = fs::read(store.join("stamp"))?;
@@ -86,9 +82,7 @@ pub fn unsettled() -> Result {
     let left = Left::new(WRITE_MAP);
     let not_settled = |store: &Path| rewrite_stamp(store, "settled", &Value::Bool(false));
     assert_eq!(left.injected("the stamp of a map is not settled", not_settled), None);
-    let directory = tempfile::tempdir_in(shared_memory())?;
-    let store = directory.path().canonicalize()?.join("store");
-    let dsn = format!("file://{}?{WRITE_MAP}", store.display());
+    let (_directory, store, dsn) = new_store(WRITE_MAP)?;
     let mut servers = vec![serve(&dsn), serve(&dsn)];
     servers.iter_mut().for_each(|server| assert!(request(server).starts_with("ok")));
     not_settled(&store);
@@ -102,9 +96,7 @@ pub fn unsettled() -> Result {
 
 /// All servers end up on one new store, which writes through a map of its own.
 pub fn reset() -> Result {
-    let directory = tempfile::tempdir_in(shared_memory())?;
-    let store = directory.path().canonicalize()?.join("store");
-    let dsn = format!("file://{}?{WRITE_MAP}", store.display());
+    let (_directory, store, dsn) = new_store(WRITE_MAP)?;
     let mut servers = vec![serve(&dsn), serve(&dsn)];
     for generation in 1..4 {
         let told: Vec<_> = servers.iter_mut().map(request).collect();
@@ -127,9 +119,9 @@ pub fn no_room() -> Result {
     let refused = |told: &str| assert!(told.starts_with("refused StoreFull") && told.contains("write map"), "{told}");
     let open_too_large = || refused(&Worker::start(&["serve", &too_large]).line(""));
     open_too_large();
-    let before = taken(&mount)?;
+    let before = mount.taken()?;
     (0..20).for_each(|_| open_too_large());
-    assert_eq!(taken(&mount)?, before, "what is refused while nobody has the store open");
+    assert_eq!(mount.taken()?, before, "what is refused while nobody has the store open");
 
     let dsn = with(WRITE_MAP);
     let mut servers = [serve(&dsn), serve(&dsn)];
@@ -137,9 +129,9 @@ pub fn no_room() -> Result {
     Engine::reset(&dsn)?;
     let told: Vec<_> = servers.iter_mut().map(request).collect();
     told.iter().for_each(|told| refused(told));
-    let before = taken(&mount)?;
+    let before = mount.taken()?;
     (0..10).for_each(|_| servers.iter_mut().for_each(|server| refused(&request(server))));
-    assert_eq!(taken(&mount)?, before, "what is refused while others have the old store open");
+    assert_eq!(mount.taken()?, before, "what is refused while others have the old store open");
     count(Outcome::Refused, "a store is reset that has no room for another map", &told);
     servers.iter_mut().for_each(Worker::kill);
     wait_until_nobody_holds(&mount.path().join("store/guard"))?;
@@ -147,10 +139,4 @@ pub fn no_room() -> Result {
     assert!(request(&mut server).starts_with("ok made") && grow(&mut server).starts_with("ok"));
     count(Outcome::Fresh, "the servers of a store that had no room end", &told);
     Ok(())
-}
-
-/// Bytes that a file system has given away.
-fn taken(mount: &Mount) -> Result<u64> {
-    let shown = Command::new("df").args(["--output=used", "--block-size=1"]).arg(mount.path()).output()?;
-    Ok(String::from_utf8(shown.stdout)?.lines().nth(1).ok_or("df shows a line")?.trim().parse()?)
 }

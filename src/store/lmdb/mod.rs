@@ -105,9 +105,8 @@ struct Files {
     generation: Directory,
     look: Look,
     fork_generation: u64,
-    map_bytes: u64,
-    /// Else with calls.
-    writes_through_map: bool,
+    /// How long the map is that pages are written through; none when they are written with calls.
+    write_map: Option<u64>,
 }
 
 struct Ballast {
@@ -119,8 +118,9 @@ impl Lmdb {
     /// Opens the store of a place, and makes it if it is not there.
     pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
         let files = registry::open(place, settings)?;
-        let mut limit_bytes = settings.limit(Limit::StoreBytes).min(files.map_bytes / 4);
-        if !files.writes_through_map {
+        let map_bytes = files.write_map.unwrap_or(opening::MAP_BYTES);
+        let mut limit_bytes = settings.limit(Limit::StoreBytes).min(map_bytes / 4);
+        if files.write_map.is_none() {
             let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
             limit_bytes = limit_bytes.min(room / 2);
         }
@@ -373,7 +373,7 @@ impl KeyValue for Lmdb {
             ("place", files.directory.path.display().to_string()),
             ("generation", files.generation.path.display().to_string()),
             ("data_bytes", files.data_bytes().to_string()),
-            ("writes", if files.writes_through_map { "through the map".to_owned() } else { "with calls".to_owned() }),
+            ("writes", if files.write_map.is_some() { "through the map".to_owned() } else { "with calls".to_owned() }),
             ("free_bytes", files.generation.free_bytes().unwrap_or_default().to_string()),
             ("readers", files.environment.readers().len().to_string()),
         ]

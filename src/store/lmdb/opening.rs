@@ -163,8 +163,7 @@ fn settle(
     settings: &Settings,
     durability: Durability,
 ) -> Result<(), Error> {
-    let write_map = files.writes_through_map.then_some(files.map_bytes);
-    let settled = Stamp { settled: true, write_map, ..stamp.clone() };
+    let settled = Stamp { settled: true, write_map: files.write_map, ..stamp.clone() };
     if !alone {
         let now = Stamp { durable: stamp.durable && durability == Durability::Sync, ..settled };
         if now != *stamp {
@@ -322,8 +321,7 @@ fn open_files(
         directory,
         generation,
         fork_generation: fork::generation(),
-        map_bytes: write_map.unwrap_or(MAP_BYTES),
-        writes_through_map: write_map.is_some(),
+        write_map,
     };
     // A slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();

@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build demo serve test fuzz sanitize miri test-sdk check-model mutants torture soak lint fmt cli dist deb bench bench-renew faults clean
+.PHONY: help build demo serve test fuzz sanitize miri test-sdk check-model mutants torture soak lint api fmt cli dist deb bench bench-renew faults clean
 
 setup = @scripts/setup
 env = . build/env.sh &&
@@ -69,6 +69,10 @@ torture: ## processes that are killed, stopped and forked on one store: SECONDS=
 lint: ## formatting, clippy, PSR-12, dependency rules
 	$(setup) test
 	@$(env) "$$PYTHON" tests/run lint
+
+api: ## the PHP reference in docs/api, from the doc comments
+	$(setup) test
+	@$(env) "$$PHP" scripts/api-docs
 
 fmt: ## formats Rust and PHP in place
 	$(setup) test

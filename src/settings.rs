@@ -100,7 +100,7 @@ pub struct Settings {
     /// What a commit survives; by default what fits the place: `sync` in a directory, `none` in shared memory.
     pub durability: Option<Durability>,
     /// Whether a store that is not durable writes its pages through its map: several times as fast, in memory that is taken when the
-    /// store is made, and within reach of a stray pointer of any process that uses it (docs/adr/0012-a-write-map-for-who-wants-it.md).
+    /// store is made, and within reach of a stray pointer of any process that uses it (docs/adr/0012-optional-write-map.md).
     /// By default as the store is, and a new one does not.
     pub write_map: Option<bool>,
     /// A group that shares the store's files (name or number); by default they are their owner's alone.

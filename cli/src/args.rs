@@ -8,7 +8,7 @@ use clap_complete::Shell;
 const EXIT_STATUS: &str = "\
 Exit status:
   0  done
-  1  failed; `doctor`: something is wrong
+  1  failed, or the output could not be written; `doctor`: something is wrong
   2  the command line is at fault, or no store was named
   3  there is no such store or session
 
@@ -28,12 +28,19 @@ pub(crate) struct Arguments {
 /// Which store.
 #[derive(Args, Debug)]
 pub(crate) struct Choice {
-    /// The store: shm://NAME, file:///DIRECTORY or redis://HOST, as the servers name it
+    /// The store: shm://NAME, file:///DIRECTORY or redis://HOST, as the servers name it; several for `stats --prometheus`
     #[arg(long, value_name = "DSN", env = "MCP_STATE_DSN", global = true, hide_env_values = true)]
-    pub(crate) store: Option<String>,
+    pub(crate) store: Vec<String>,
     /// The user whose store it is, where root finds several of one name (name or number)
     #[arg(long, global = true, value_hint = ValueHint::Username)]
     pub(crate) user: Option<String>,
+}
+
+impl Choice {
+    /// The stores that were named.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &str> {
+        self.store.iter().map(String::as_str).filter(|dsn| !dsn.is_empty())
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,7 +117,7 @@ pub(crate) struct Statistics {
     /// Print JSON
     #[arg(long, conflicts_with = "prometheus")]
     pub(crate) json: bool,
-    /// Print the text format that Prometheus scrapes
+    /// Print the text format that Prometheus scrapes, of all stores that are named; root sees those of all users
     #[arg(long)]
     pub(crate) prometheus: bool,
 }

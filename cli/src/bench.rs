@@ -4,7 +4,7 @@
 //! delivered and claimed), and how soon a process that waits for an answer goes on once another process has delivered it.
 
 use std::ffi::CString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::args::Measuring;
 use crate::failure::Failure;
+use crate::output;
 use crate::terminal::{Bar, Signals, Woken};
 
 const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}}"#;
@@ -41,15 +42,17 @@ pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
     let (p50, p99) = (percentile(&wakes, 50), percentile(&wakes, 99));
     if options.json {
         let wake = json!({ "count": wakes.len(), "p50_us": p50, "p99_us": p99 });
-        println!("{:#}", json!({ "round_us": rounds.1, "rounds": rounds.0, "wake": wake, "directory": parent }));
+        let report = json!({ "round_us": rounds.1, "rounds": rounds.0, "wake": wake, "directory": parent });
+        output::line(format_args!("{report:#}"))
     } else {
-        println!("a round of register and queue, take, deliver, claim  {:8.1} µs  ({} rounds)", rounds.1, rounds.0);
-        println!(
-            "answer delivered until the waiting process goes on   {p50:8} µs  at the median, {p99} µs at 99 % ({} times)",
+        output::text(&format!(
+            "a round of register and queue, take, deliver, claim  {:8.1} µs  ({} rounds)\n\
+             answer delivered until the waiting process goes on   {p50:8} µs  at the median, {p99} µs at 99 % ({} times)\n",
+            rounds.1,
+            rounds.0,
             wakes.len()
-        );
+        ))
     }
-    Ok(())
 }
 
 /// How many rounds there were, and microseconds for each.
@@ -163,18 +166,17 @@ pub(crate) fn peer(dsn: &str, session: &str) -> Result<(), Failure> {
     let engine = Engine::open_existing(dsn)?;
     let session = engine.open_session(session, None)?.ok_or_else(|| Failure::not_found("the session is gone"))?;
     let stream = session.attach(OwnerKind::Stream, None)?;
-    let mut out = std::io::stdout().lock();
     let mut cursor = 0;
     loop {
         let id = session.send_request(&stream, REQUEST, "", 60_000)?;
         session.take_outgoing(&stream, 1)?;
-        writeln!(out, "{id}").and_then(|()| out.flush())?;
+        output::line(id)?;
         cursor = session.wait(&stream, Interest::RESOLUTION, cursor, Duration::from_secs(60))?.cursor;
         let woken = now_us();
         let Claim::Answered(sent) = session.claim(&stream, id)? else {
             return Err(Failure::new("no answer came within a minute"));
         };
-        writeln!(out, "{}", woken.saturating_sub(sent.parse().unwrap_or(woken))).and_then(|()| out.flush())?;
+        output::line(woken.saturating_sub(sent.parse().unwrap_or(woken)))?;
     }
 }
 

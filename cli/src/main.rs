@@ -2,12 +2,15 @@
 //!
 //! Invariants: no store is made (but the private one of `bench`); run as root, the process becomes the store's owner before it
 //! opens anything; a look is one session per transaction, and no transaction spans output, a wait or a question. So a command
-//! that hangs, is stopped or killed delays no server.
+//! that hangs, is stopped or killed delays no server. All output goes through `output`, which clippy enforces.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod bench;
 mod doctor;
 mod failure;
+mod output;
+mod prometheus;
 mod sessions;
 mod stats;
 mod store;
@@ -15,7 +18,7 @@ mod terminal;
 mod text;
 mod watch;
 
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -25,14 +28,25 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     terminal::end_when_nobody_reads();
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(code) => code,
-        Err(failure) => {
-            eprintln!("mcp-state: {failure}");
-            failure.exit_code()
-        }
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => run(&arguments),
+        Err(error) => not_a_command(&error),
+    };
+    done.unwrap_or_else(|failure| {
+        output::complain(&format!("mcp-state: {failure}\n"));
+        failure.exit_code()
+    })
+}
+
+/// Writes what clap has to say instead of a command: help and the version to standard output, errors to standard error.
+fn not_a_command(error: &clap::Error) -> Result<ExitCode, Failure> {
+    if error.use_stderr() || std::io::stdout().is_terminal() {
+        // With colours where a terminal shows them. A terminal is never full, and nobody reads a closed standard error.
+        let _ = error.print();
+    } else {
+        output::text(&error.render().to_string())?;
     }
+    Ok(u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -41,6 +55,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Sessions(options) => sessions::list(&store::open(choice)?, options)?,
         Command::Show(options) => sessions::show(&store::open(choice)?, options)?,
         Command::Watch(options) => watch::run(&store::open(choice)?, options)?,
+        Command::Stats(options) if options.prometheus => prometheus::run(choice)?,
         Command::Stats(options) => stats::run(&store::open(choice)?, options)?,
         Command::Gc => gc(&store::open(choice)?)?,
         Command::Destroy { id } => destroy(&store::open(choice)?, id)?,
@@ -49,7 +64,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::BenchPeer { dsn, session } => bench::peer(dsn, session)?,
         Command::Reset { yes } => reset(&store::find(choice)?, *yes)?,
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Arguments::command(), "mcp-state", &mut stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "mcp-state", &mut script);
+            output::bytes(&script)?;
         }
         Command::Man { directory } => {
             clap_mangen::generate_to(Arguments::command(), directory)
@@ -70,8 +87,7 @@ fn gc(engine: &mcp_state::Engine) -> Result<(), Failure> {
             break;
         }
     }
-    println!("{sessions} expired sessions removed, {owners} dead owners released");
-    Ok(())
+    output::line(format_args!("{sessions} expired sessions removed, {owners} dead owners released"))
 }
 
 fn destroy(engine: &mcp_state::Engine, id: &str) -> Result<(), Failure> {
@@ -80,8 +96,7 @@ fn destroy(engine: &mcp_state::Engine, id: &str) -> Result<(), Failure> {
     if !session.destroy()? {
         return Err(sessions::not_found(&id));
     }
-    println!("session {} destroyed", text::short_id(&id));
-    Ok(())
+    output::line(format_args!("session {} destroyed", text::short_id(&id)))
 }
 
 fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
@@ -90,8 +105,7 @@ fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
             return Err(Failure::usage("reset ends every session; give --yes where nobody can be asked"));
         }
         let place = store.files.as_ref().map_or(String::new(), |files| format!(" (in {})", files.path.display()));
-        print!("End every session of {}{place}? [y/N] ", store.shown());
-        let _ = stdout().flush();
+        output::text(&format!("End every session of {}{place}? [y/N] ", store.shown()))?;
         let mut answer = String::new();
         let read = stdin().read_line(&mut answer);
         if read.is_err() || !matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -102,6 +116,5 @@ fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
         files.become_owner()?;
     }
     mcp_state::Engine::reset(&store.dsn)?;
-    println!("{} is empty; processes that use it follow at their next request", store.shown());
-    Ok(())
+    output::line(format_args!("{} is empty; processes that use it follow at their next request", store.shown()))
 }

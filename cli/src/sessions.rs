@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Listing, Showing};
 use crate::failure::Failure;
+use crate::output;
 use crate::text;
 
 /// Calls `each` for every session; each is read in a transaction of its own.
@@ -44,14 +45,13 @@ pub(crate) fn list(engine: &Engine, options: &Listing) -> Result<(), Failure> {
     let sessions = all(engine)?;
     if options.json {
         let list: Vec<_> = sessions.iter().map(|session| to_json(session, options.full)).collect();
-        println!("{:#}", Value::from(list));
+        output::line(format_args!("{:#}", Value::from(list)))
     } else if sessions.is_empty() {
-        println!("no sessions in {}", engine.dsn());
+        output::line(format_args!("no sessions in {}", engine.dsn()))
     } else {
         let rows: Vec<_> = sessions.iter().map(|session| row(session, options.full)).collect();
-        println!("{}", text::table(&HEADER, &rows).join("\n"));
+        output::line(text::table(&HEADER, &rows).join("\n"))
     }
-    Ok(())
 }
 
 /// The whole id that is meant: given whole, or by a beginning that only one session has.
@@ -91,11 +91,10 @@ pub(crate) fn show(engine: &Engine, options: &Showing) -> Result<(), Failure> {
     let id = resolve(engine, &options.id)?;
     let (stats, inspection) = engine.inspect(&id)?.ok_or_else(|| not_found(&id))?;
     if options.json {
-        println!("{:#}", inspection_to_json(&stats, &inspection, options.full));
+        output::line(format_args!("{:#}", inspection_to_json(&stats, &inspection, options.full)))
     } else {
-        print!("{}", describe(&stats, &inspection, options.full));
+        output::text(&describe(&stats, &inspection, options.full))
     }
-    Ok(())
 }
 
 fn describe(stats: &SessionStats, seen: &Inspection, full: bool) -> String {

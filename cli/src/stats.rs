@@ -1,12 +1,11 @@
-//! `stats`: what the store holds and has counted, for people, programs and Prometheus.
+//! `stats`: what the store holds and has counted, for people and programs.
 
-use std::fmt::Write;
-
-use mcp_state::{Engine, Limit, StoreStats};
+use mcp_state::{Engine, StoreStats};
 use serde_json::{Map, Value, json};
 
 use crate::args::Statistics;
 use crate::failure::Failure;
+use crate::output;
 use crate::sessions;
 use crate::text;
 
@@ -34,7 +33,7 @@ impl Totals {
     }
 
     /// Name, value, and what it is.
-    fn rows(&self) -> [(&'static str, u64, &'static str); 7] {
+    pub(crate) fn rows(&self) -> [(&'static str, u64, &'static str); 7] {
         [
             ("owners", self.owners, "Owners attached: exchanges being served."),
             (
@@ -52,18 +51,23 @@ impl Totals {
 }
 
 pub(crate) fn run(engine: &Engine, options: &Statistics) -> Result<(), Failure> {
+    if options.json {
+        return output::line(format_args!("{:#}", look(engine)?));
+    }
+    let (stats, totals) = read(engine)?;
+    output::text(&to_text(engine.dsn(), &stats, &totals))
+}
+
+/// What `stats --json` shows.
+pub(crate) fn look(engine: &Engine) -> Result<Value, Failure> {
+    let (stats, totals) = read(engine)?;
+    Ok(to_json(engine.dsn(), &stats, &totals))
+}
+
+fn read(engine: &Engine) -> Result<(StoreStats, Totals), Failure> {
     let mut totals = Totals::default();
     sessions::for_each(engine, |session| totals.add(&session))?;
-    let stats = engine.stats()?;
-    let text = if options.json {
-        format!("{:#}\n", to_json(engine.dsn(), &stats, &totals))
-    } else if options.prometheus {
-        to_prometheus(engine.dsn(), &stats, &totals)
-    } else {
-        to_text(engine.dsn(), &stats, &totals)
-    };
-    print!("{text}");
-    Ok(())
+    Ok((engine.stats()?, totals))
 }
 
 fn to_text(dsn: &str, stats: &StoreStats, totals: &Totals) -> String {
@@ -103,37 +107,4 @@ fn to_json(dsn: &str, stats: &StoreStats, totals: &Totals) -> Value {
         "limits": numbers(&stats.limits),
         "place": place.collect::<Map<_, _>>(),
     })
-}
-
-/// The text exposition format, version 0.0.4.
-fn to_prometheus(dsn: &str, stats: &StoreStats, totals: &Totals) -> String {
-    let store = dsn.split('?').next().unwrap_or(dsn).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, samples: &[(Option<(&str, &str)>, u64)]| {
-        let _ = writeln!(text, "# HELP mcp_state_{name} {help}\n# TYPE mcp_state_{name} {kind}");
-        for (label, value) in samples {
-            let label = label.map(|(name, value)| format!(",{name}=\"{value}\"")).unwrap_or_default();
-            let _ = writeln!(text, "mcp_state_{name}{{store=\"{store}\"{label}}} {value}");
-        }
-    };
-    family("sessions", "gauge", "Sessions, expired ones that nobody collected included.", &[(None, stats.sessions)]);
-    for (name, value, help) in totals.rows() {
-        family(name, "gauge", help, &[(None, value)]);
-    }
-    family("used_bytes", "gauge", "Bytes in use.", &[(None, stats.used_bytes)]);
-    family("limit_bytes", "gauge", "The most bytes that may be in use.", &[(None, stats.limit_bytes)]);
-    let late: Vec<_> = stats
-        .counters
-        .iter()
-        .filter_map(|(name, value)| Some((Some(("reason", name.strip_prefix("late_")?)), *value)))
-        .collect();
-    family("late_responses_total", "counter", "Responses that were discarded, by reason.", &late);
-    for (name, value) in stats.counters.iter().filter(|(name, _)| !name.starts_with("late_")) {
-        let help = format!("The counter {name} of the store, since its files were made.");
-        family(&format!("{name}_total"), "counter", &help, &[(None, *value)]);
-    }
-    let sessions = Limit::Sessions;
-    let most = stats.limits.iter().find(|(name, _)| *name == sessions.name()).map_or(0, |(_, value)| *value);
-    family(sessions.name(), "gauge", sessions.description(), &[(None, most)]);
-    text
 }

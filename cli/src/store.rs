@@ -38,44 +38,69 @@ pub(crate) fn open(choice: &Choice) -> Result<Engine, Failure> {
 
 /// Finds the store that was named.
 pub(crate) fn find(choice: &Choice) -> Result<Located, Failure> {
+    <[Located; 1]>::try_from(find_all(choice)?).map(|[store]| store).map_err(|found| several(choice, &found))
+}
+
+/// Why one store cannot be told from those that were found.
+fn several(choice: &Choice, found: &[Located]) -> Failure {
+    if choice.stores().count() > 1 {
+        return Failure::usage("name one store; only `stats --prometheus` looks at several");
+    }
+    let users = found.iter().filter_map(|store| store.files.as_ref()).map(|files| user_name(files.user));
+    let dsn = choice.stores().map(Dsn::shown).collect::<String>();
+    Failure::usage(format!(
+        "users {} each have a store {dsn}; say whose with --user",
+        users.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Finds the stores that were named, at least one: as root, `shm://NAME` names one of each user.
+pub(crate) fn find_all(choice: &Choice) -> Result<Vec<Located>, Failure> {
     let user = choice.user.as_deref().map(user_number).transpose()?;
     if user.is_some() && !is_root() {
         return Err(Failure::usage("--user is for root, who finds the stores of all users"));
     }
-    let Some(dsn) = choice.store.as_deref().filter(|dsn| !dsn.is_empty()) else {
-        return Err(Failure::usage(format!("name a store with --store or MCP_STATE_DSN. {}", stores_there_are())));
-    };
-    let parsed = Dsn::parse(dsn).map_err(mcp_state::Error::from)?;
-    match &parsed.place {
-        Place::SharedMemory(name) => in_shared_memory(dsn, name, parsed.settings.group.is_some(), user),
-        Place::Directory(path) => in_directory(dsn, path),
-        Place::Redis(_) => Ok(Located { dsn: dsn.to_owned(), files: None }),
-        _ => Err(Failure::usage("a memory:// store is inside one process; there is nothing to see from another one")),
+    let mut found = Vec::new();
+    for dsn in choice.stores() {
+        let parsed = Dsn::parse(dsn).map_err(mcp_state::Error::from)?;
+        match &parsed.place {
+            Place::SharedMemory(name) => {
+                found.extend(in_shared_memory(dsn, name, parsed.settings.group.is_some(), user)?);
+            }
+            Place::Directory(path) => found.push(in_directory(dsn, path)?),
+            Place::Redis(_) => found.push(Located { dsn: dsn.to_owned(), files: None }),
+            _ => {
+                let why = "a memory:// store is inside one process; there is nothing to see from another one";
+                return Err(Failure::usage(why));
+            }
+        }
     }
+    if found.is_empty() {
+        return Err(Failure::usage(format!("name a store with --store or MCP_STATE_DSN. {}", stores_there_are())));
+    }
+    Ok(found)
 }
 
-fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> Result<Located, Failure> {
+/// The stores of this name, at least one.
+fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> Result<Vec<Located>, Failure> {
     let mine = |store: &FoundStore| match user {
         Some(user) => store.user == user,
         None => is_root() || store.user == effective_user() || grouped,
     };
     let mut found = Engine::find_stores();
     found.retain(|store| store.name == name && mine(store) && (!grouped || group_of_base(&store.path).is_some()));
-    match &found[..] {
-        [] => Err(Failure::not_found(format!("there is no store {dsn}. {}", stores_there_are()))),
-        [store] => {
-            let group = group_of_base(&store.path).filter(|_| !grouped);
-            let separator = if dsn.contains('?') { '&' } else { '?' };
-            Ok(Located {
-                dsn: group.map_or_else(|| dsn.to_owned(), |group| format!("{dsn}{separator}group={group}")),
-                files: Some(Files { path: store.path.clone(), user: store.user, group: store.group }),
-            })
-        }
-        several => {
-            let users: Vec<_> = several.iter().map(|store| user_name(store.user)).collect();
-            Err(Failure::usage(format!("users {} each have a store {dsn}; say whose with --user", users.join(", "))))
-        }
+    if found.is_empty() {
+        return Err(Failure::not_found(format!("there is no store {dsn}. {}", stores_there_are())));
     }
+    let located = found.into_iter().map(|store| {
+        let group = group_of_base(&store.path).filter(|_| !grouped);
+        let separator = if dsn.contains('?') { '&' } else { '?' };
+        Located {
+            dsn: group.map_or_else(|| dsn.to_owned(), |group| format!("{dsn}{separator}group={group}")),
+            files: Some(Files { path: store.path, user: store.user, group: store.group }),
+        }
+    });
+    Ok(located.collect())
 }
 
 fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {

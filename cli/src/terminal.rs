@@ -3,10 +3,13 @@
 //! Signals are held back but for the time between two looks: so none but SIGKILL and SIGSTOP, which nobody can hold back, finds
 //! this process inside a transaction.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::output;
 
 /// A closed pipe ends the process without a word, as it does with other commands.
 pub(crate) fn end_when_nobody_reads() {
@@ -96,15 +99,16 @@ pub(crate) struct Screen;
 
 impl Screen {
     /// The screen, where the output is a terminal.
-    pub(crate) fn open() -> Option<Self> {
-        stdout().is_terminal().then(|| {
-            print!("\x1b[?1049h\x1b[?25l");
-            Self
-        })
+    pub(crate) fn open() -> Result<Option<Self>, Failure> {
+        if !stdout().is_terminal() {
+            return Ok(None);
+        }
+        output::text("\x1b[?1049h\x1b[?25l")?;
+        Ok(Some(Self))
     }
 
     /// Shows the lines, cut to what there is room for.
-    pub(crate) fn draw(&self, lines: &[String]) {
+    pub(crate) fn draw(&self, lines: &[String]) -> Result<(), Failure> {
         let (columns, rows) = size();
         let mut frame = String::from("\x1b[H");
         for line in lines.iter().take(rows.saturating_sub(1)) {
@@ -112,15 +116,14 @@ impl Screen {
             frame.push_str("\x1b[K\r\n");
         }
         frame.push_str("\x1b[J");
-        let mut out = stdout().lock();
-        let _ = out.write_all(frame.as_bytes()).and_then(|()| out.flush());
+        output::text(&frame)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        print!("\x1b[?25h\x1b[?1049l");
-        let _ = stdout().flush();
+        // A terminal that has gone needs nothing back.
+        let _ = output::text("\x1b[?25h\x1b[?1049l");
     }
 }
 
@@ -148,7 +151,7 @@ impl Bar {
         const WIDTH: usize = 30;
         if self.shown {
             let filled = (done.clamp(0.0, 1.0) * WIDTH as f64) as usize;
-            eprint!("\r[{}{}] {what}\x1b[K", "#".repeat(filled), " ".repeat(WIDTH - filled));
+            output::complain(&format!("\r[{}{}] {what}\x1b[K", "#".repeat(filled), " ".repeat(WIDTH - filled)));
         }
     }
 }
@@ -156,7 +159,7 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            output::complain("\r\x1b[K");
         }
     }
 }

@@ -6,6 +6,7 @@ use mcp_state::{Engine, SessionStats, StoreStats};
 
 use crate::args::Watching;
 use crate::failure::Failure;
+use crate::output;
 use crate::sessions;
 use crate::stats::Totals;
 use crate::terminal::{Screen, Signals, Woken, stop};
@@ -102,17 +103,16 @@ impl Look {
 
 pub(crate) fn run(engine: &Engine, options: &Watching) -> Result<(), Failure> {
     if options.once {
-        println!("{}", Look::take(engine)?.page(engine, None, options.full).join("\n"));
-        return Ok(());
+        return output::line(Look::take(engine)?.page(engine, None, options.full).join("\n"));
     }
     let signals = Signals::hold();
-    let mut screen = Screen::open();
+    let mut screen = Screen::open()?;
     let mut before: Option<Look> = None;
     loop {
         let look = Look::take(engine)?;
         match &screen {
-            Some(screen) => screen.draw(&look.page(engine, before.as_ref(), options.full)),
-            None => println!("{}", look.line(before.as_ref())),
+            Some(screen) => screen.draw(&look.page(engine, before.as_ref(), options.full))?,
+            None => output::line(look.line(before.as_ref()))?,
         }
         before = Some(look);
         match signals.wait(INTERVAL) {
@@ -121,7 +121,7 @@ pub(crate) fn run(engine: &Engine, options: &Watching) -> Result<(), Failure> {
             Woken::Suspend => {
                 let was_shown = screen.take().is_some();
                 stop();
-                screen = was_shown.then(Screen::open).flatten();
+                screen = if was_shown { Screen::open()? } else { None };
             }
         }
     }

@@ -166,7 +166,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((1, 1, 1), (stats["sessions"], stats["totals"]["owners"], stats["counters"]["late_unknown"]))
         self.assertRegex(self.mcp_state("stats"), r"sessions +1\n")
         samples = self.mcp_state("stats", "--prometheus")
-        label = f'store="file://{self.data}/store"'
+        label = f'store="file://{self.data}/store",user="{pwd.getpwuid(self.data.stat().st_uid).pw_name}"'
         self.assertIn(f"mcp_state_sessions{{{label}}} 1\n", samples)
         self.assertIn(f'mcp_state_late_responses_total{{{label},reason="unknown"}} 1\n', samples)
         for line in samples.splitlines():

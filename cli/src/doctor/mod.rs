@@ -6,12 +6,14 @@ mod php;
 mod pool;
 mod store;
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use crate::args::{Checking, Choice};
 use crate::failure::{FAILED, Failure};
+use crate::output;
 
 /// How a finding is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,18 +58,20 @@ impl Report {
         self.0.iter().any(|finding| finding.level == Level::Wrong)
     }
 
-    fn print(&self) {
+    fn to_text(&self) -> String {
+        let mut text = String::new();
         for Finding { level, what, seen, mend } in &self.0 {
             let mark = match level {
                 Level::Good => "ok",
                 Level::Hint => "note",
                 Level::Wrong => "WRONG",
             };
-            println!("{mark:<6} {what:<12} {}", seen.replace('\n', &format!("\n{:20}", "")));
+            let _ = writeln!(text, "{mark:<6} {what:<12} {}", seen.replace('\n', &format!("\n{:20}", "")));
             if !mend.is_empty() {
-                println!("{:20}-> {mend}", "");
+                let _ = writeln!(text, "{:20}-> {mend}", "");
             }
         }
+        text
     }
 
     fn to_json(&self) -> Value {
@@ -87,8 +91,8 @@ impl Report {
 pub(crate) fn run(choice: &Choice, options: &Checking) -> Result<ExitCode, Failure> {
     let mut report = Report::default();
     report.good("mcp-state", mcp_state::VERSION);
-    let located = match choice.store.as_deref() {
-        None | Some("") => {
+    let located = match choice.stores().next() {
+        None => {
             report.hint("store", crate::store::stores_there_are(), "name one with --store to have it checked");
             None
         }
@@ -112,9 +116,9 @@ pub(crate) fn run(choice: &Choice, options: &Checking) -> Result<ExitCode, Failu
     php::check(&mut report, &options.php, located.as_ref());
     pool::check(&mut report, &pools, located.as_ref());
     if options.json {
-        println!("{:#}", report.to_json());
+        output::line(format_args!("{:#}", report.to_json()))?;
     } else {
-        report.print();
+        output::text(&report.to_text())?;
     }
     Ok(if report.has_wrong() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

@@ -92,7 +92,7 @@ final class Session implements SessionInterface
     {
         try {
             foreach ($this->broadcasts as $message) {
-                $this->share->broadcast($message);
+                $this->share->outbox->broadcast($message);
             }
 
             $this->broadcasts = [];
@@ -108,7 +108,7 @@ final class Session implements SessionInterface
     public function get(string $key, mixed $default = null): mixed
     {
         return match (Key::of($key)) {
-            Key::RequestId => $this->share->nextRequestId(),
+            Key::RequestId => $this->share->questions->nextId(),
             Key::Queue => $this->queue(),
             Key::Pending => $this->pending(),
             Key::Response => $this->response($key),
@@ -129,7 +129,7 @@ final class Session implements SessionInterface
             Key::RequestId => null, // The number was taken by the read.
             Key::Queue => $this->setQueue(\is_array($value) ? $value : []),
             Key::Pending => $this->setPending(\is_array($value) ? $value : []),
-            Key::Response => $value === null ? null : $this->share->deliver(Key::responseId($key), $value),
+            Key::Response => $value === null ? null : $this->share->questions->deliver(Key::responseId($key), $value),
             Key::Request => $this->memory->set($key, $value),
             Key::Attribute => $this->setAttribute($key, $value),
         };
@@ -229,8 +229,8 @@ final class Session implements SessionInterface
             [$this->queued, $this->asked] = [$queued, $asked];
         }
 
-        $this->share->removeRows($this->queued);
-        \array_map($this->share->finish(...), $this->asked);
+        $this->share->outbox->remove($this->queued);
+        \array_map($this->share->questions->finish(...), $this->asked);
         $this->queued = $this->asked = $this->broadcasts = [];
         [$committed, $journal] = $this->snapshot ?? [[], new Journal()];
         $this->journal = $journal->only('_mcp');
@@ -283,12 +283,12 @@ final class Session implements SessionInterface
 
             if (\is_int($shown)) {
                 $kept[$shown] = true;
-            } elseif (\is_array($message) && ($number = $this->share->append($message)) !== null) {
-                $this->queued[] = $number;
+            } elseif (\is_array($message) && !$this->share->questions->refuses($message)) {
+                $this->queued[] = $this->share->outbox->append($message);
             }
         }
 
-        $this->share->removeRows(\array_values(\array_diff_key($this->shownRows, $kept)));
+        $this->share->outbox->remove(\array_values(\array_diff_key($this->shownRows, $kept)));
         $this->shownRows = \array_values(\array_intersect_key($this->shownRows, $kept));
         $this->shownMessages = \array_values(\array_intersect_key($this->shownMessages, $kept));
     }
@@ -298,7 +298,7 @@ final class Session implements SessionInterface
     /** @return array<int, array{request_id: int, timeout: int, timestamp: int}> */
     private function pending(): array
     {
-        $entries = $this->isResolved ? $this->share->askedByAnyone() : $this->share->asked();
+        $entries = $this->isResolved ? $this->share->questions->entriesOfAll() : $this->share->pending();
         $this->shownPending = \array_map(static fn (array $entry): bool => $entry['timeout'] === 0, $entries);
 
         return $entries;
@@ -310,7 +310,7 @@ final class Session implements SessionInterface
         foreach ($entries as $id => $entry) {
             if (\is_int($id) && !isset($this->shownPending[$id])) {
                 $timeout = \is_array($entry) ? $entry['timeout'] ?? null : null;
-                $this->share->ask($id, \is_numeric($timeout) ? (int) $timeout : 120);
+                $this->share->questions->ask($id, \is_numeric($timeout) ? (int) $timeout : 120);
                 $this->asked[] = $id;
                 $this->shownPending[$id] = false;
             }
@@ -319,7 +319,7 @@ final class Session implements SessionInterface
         foreach ($this->shownPending as $id => $isTimedOut) {
             // The SDK up to 0.8 never drops what timed out, and would show it to the next question.
             if ($isTimedOut || !isset($entries[$id])) {
-                $this->share->finish($id);
+                $this->share->questions->finish($id);
                 unset($this->shownPending[$id]);
             }
         }

@@ -26,7 +26,7 @@ def blocks(guide: str, language: str) -> list[str]:
 class Nginx(unittest.TestCase):
     def test_the_server_block_is_accepted(self) -> None:
         nginx = program("NGINX", "nginx")
-        (server,) = blocks("nginx-php-fpm.md", "nginx")
+        server, _ = blocks("nginx-php-fpm.md", "nginx")
         with tempfile.TemporaryDirectory() as directory:
             place = Path(directory)
             (place / "logs").mkdir()
@@ -62,13 +62,13 @@ class PhpFpm(unittest.TestCase):
             return subprocess.run([fpm, "-n", "-t", "-y", str(place / "fpm.conf")], capture_output=True, text=True)
 
     def test_the_pool_and_the_global_section_are_accepted(self) -> None:
-        pool, glob = blocks("nginx-php-fpm.md", "ini")
+        pool, glob, _ = blocks("nginx-php-fpm.md", "ini")
         result = self.check(pool, glob)
         self.assertEqual(0, result.returncode, result.stderr)
         self.assertIn("test is successful", result.stderr)
 
     def test_a_misspelt_setting_would_have_been_noticed(self) -> None:
-        pool, glob = blocks("nginx-php-fpm.md", "ini")
+        pool, glob, _ = blocks("nginx-php-fpm.md", "ini")
         self.assertNotEqual(0, self.check(pool.replace("pm.max_children", "pm.most_children"), glob).returncode)
 
     def test_there_are_more_processes_than_may_wait(self) -> None:
@@ -81,7 +81,11 @@ class PhpFpm(unittest.TestCase):
         """The SDK's questions wait up to 120 seconds."""
         text = (GUIDES / "nginx-php-fpm.md").read_text()
         self.assertGreater(int(re.search(r"fastcgi_read_timeout (\d+)s;", text)[1]), 120)
-        self.assertGreaterEqual(int(re.search(r"process_control_timeout = (\d+)", text)[1]), 120)
+
+    def test_a_reload_stops_everybody_for_seconds_and_a_hand_over_waits_for_every_question(self) -> None:
+        reload, hand_over = re.findall(r"process_control_timeout = (\d+)", (GUIDES / "nginx-php-fpm.md").read_text())
+        self.assertLess(int(reload), 30)
+        self.assertGreater(int(hand_over), 120)
 
 
 class Php(unittest.TestCase):

@@ -210,7 +210,7 @@ class Server:
         return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
     def _environment(self) -> dict[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PHP", "MCP_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PHP", "MCP_", "NGINX"))}
         return inherited | {"TMPDIR": str(self.data)} | {name: self._fill(value) for name, value in self.env.items()}
 
     def _fill(self, value: object) -> str:

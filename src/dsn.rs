@@ -43,12 +43,41 @@ pub struct Server {
     pub prefix: String,
     /// Which server to ask.
     pub layout: Layout,
+    /// Who logs in at the sentinels; nobody when there is no password for them.
+    pub sentinel_user: Option<String>,
+    /// With what.
+    pub sentinel_password: Option<Secret>,
+    /// Files with certificates, for connections that are encrypted.
+    pub tls_files: TlsFiles,
     /// How long connecting may take.
     pub connect_timeout_ms: Millis,
     /// How long an answer may take.
     pub timeout_ms: Millis,
     /// How long an operation is tried again while the server cannot serve.
     pub retry_ms: Millis,
+}
+
+/// Files in PEM format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities that the server's certificate may be signed by; without it, those that the system trusts.
+    pub ca: Option<PathBuf>,
+    /// This client's certificate, for servers that ask for one.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+impl Server {
+    /// After so long no operation that a process has begun is on its way any more, tries and answers included: all tries but the
+    /// last two have begun within `retry_ms`; one more follows when one on a kept connection has failed; and for each, every host
+    /// may be asked.
+    pub(crate) fn longest_call_ms(&self) -> Millis {
+        const PROBES_MS: Millis = 1_000;
+        let hosts = self.addresses.len() as u64 + 1;
+        let fresh = (self.connect_timeout_ms + self.timeout_ms).saturating_mul(hosts);
+        self.retry_ms.max(self.timeout_ms).saturating_add(fresh).saturating_add(PROBES_MS)
+    }
 }
 
 /// Where a server listens.
@@ -81,15 +110,22 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, address) in self.addresses.iter().enumerate() {
             match address {
-                Address::Tcp(host, port) if at == 0 => {
-                    write!(f, "{}://{host}:{port}", if self.tls { "rediss" } else { "redis" })?;
-                }
-                Address::Tcp(host, port) => write!(f, ",{host}:{port}")?,
-                Address::Unix(path) => write!(f, "redis+unix://{}", path.display())?,
+                Address::Tcp(..) if at == 0 => write!(f, "{}://{address}", if self.tls { "rediss" } else { "redis" })?,
+                Address::Tcp(..) => write!(f, ",{address}")?,
+                Address::Unix(_) => write!(f, "redis+unix://{address}")?,
             }
         }
         Ok(())
@@ -115,8 +151,25 @@ const LEASE_ACROSS_MACHINES_MS: Millis = 300_000;
 const REDIS_PORT: u16 = 6379;
 
 /// Options of servers.
-const SERVER_OPTIONS: [&str; 9] =
-    ["prefix", "db", "user", "password", "cluster", "sentinel", "connect_timeout_ms", "timeout_ms", "retry_ms"];
+const SERVER_OPTIONS: [&str; 14] = [
+    "prefix",
+    "db",
+    "user",
+    "password",
+    "cluster",
+    "sentinel",
+    "sentinel_user",
+    "sentinel_password",
+    "tls_ca",
+    "tls_certificate",
+    "tls_key",
+    "connect_timeout_ms",
+    "timeout_ms",
+    "retry_ms",
+];
+
+/// Options whose values are never shown.
+const SECRET_OPTIONS: [&str; 2] = ["password", "sentinel_password"];
 
 /// Options that are not limits.
 const OPTIONS: [&str; 7] = ["ttl_ms", "lease_ms", "request_timeout_ms", "on_full", "durability", "write_map", "group"];
@@ -134,9 +187,9 @@ impl Dsn {
 
     /// Parses `dsn`; its options go over `settings`.
     pub fn parse_over(dsn: &str, mut settings: Settings) -> Result<Self, DsnError> {
-        let (scheme, rest) = dsn.split_once("://").ok_or_else(|| DsnError::NoScheme { dsn: shorten(&shown(dsn)) })?;
+        let (scheme, rest) = dsn.split_once("://").ok_or(DsnError::NoScheme)?;
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let bad_place = |reason: String| DsnError::BadPlace { dsn: shorten(&shown(dsn)), reason };
+        let bad_place = |reason: String| DsnError::BadPlace { scheme: scheme.to_owned(), reason };
         if let "redis" | "rediss" | "redis+unix" = scheme {
             let mut server = server(scheme, place).map_err(bad_place)?;
             if settings.lease_ms == Settings::default().lease_ms {
@@ -146,6 +199,7 @@ impl Dsn {
                 true => Ok(()),
                 false => set(&mut settings, name, value),
             })?;
+            fits_together(&server)?;
             return Ok(Self { place: Place::Redis(Box::new(server)), settings });
         }
         let place = decode(place).ok_or_else(|| bad_place("its percent escapes are not UTF-8".into()))?;
@@ -160,7 +214,7 @@ impl Dsn {
             }
             "file" if place.starts_with('/') && !place.contains('\0') => Place::Directory(place.as_ref().into()),
             "file" => return Err(bad_place("the directory must be absolute; write file:///DIRECTORY".into())),
-            _ => return Err(DsnError::UnknownScheme { scheme: cut(&shown(scheme)) }),
+            _ => return Err(DsnError::UnknownScheme { scheme: harmless_end(scheme) }),
         };
         for_each_option(options, |name, value| set(&mut settings, name, value))?;
         Ok(Self { place, settings })
@@ -182,35 +236,56 @@ fn for_each_option(options: &str, mut set: impl FnMut(&str, &str) -> Result<(), 
     Ok(())
 }
 
-/// The DSN as it may be shown: without a password, also one that is written wrongly. Hidden is what lies between a colon and
-/// the `@` before the host, and each option that is not known: it may be the rest of a password with a `?` or `&` in it.
+/// The DSN as it may be shown: without its passwords. Of one that does not parse, which may have a password anywhere, only the
+/// scheme is shown; and of an option's value only what cannot be more than one value.
 pub(crate) fn shown(dsn: &str) -> String {
-    let is_known = |option: &&str| is_option(option.split_once('=').map_or(*option, |(name, _)| name));
-    let (scheme, rest) = dsn.find("://").map_or(("", dsn), |at| dsn.split_at(at + 3));
-    let is_login = |options: &str| options.split('&').any(|option| option.contains('@') && !is_known(&option));
-    let login = match (rest.rfind('@'), rest.split_once('?')) {
-        (Some(at), Some((_, options))) if is_login(options) => &rest[..at],
-        (_, Some((place, _))) => &place[..place.rfind('@').unwrap_or(0)],
-        (at, None) => &rest[..at.unwrap_or(0)],
+    if Dsn::parse(dsn).is_err() {
+        let scheme = dsn.split_once("://").map(|(scheme, _)| scheme);
+        let known = scheme.filter(|scheme| SCHEMES.contains(scheme));
+        return known.map_or_else(|| "…".to_owned(), |scheme| format!("{scheme}://…"));
+    }
+    let (place, options) = dsn.split_once('?').map_or((dsn, None), |(place, options)| (place, Some(options)));
+    let place = match (place.split_once("://"), place.rsplit_once('@')) {
+        (Some((scheme, rest)), Some((_, host))) => {
+            let login = &rest[..rest.len() - host.len() - 1];
+            let user = login.split_once(':').map_or(harmless(login), |(user, _)| format!("{}:…", harmless(user)));
+            format!("{scheme}://{user}@{host}")
+        }
+        _ => place.to_owned(),
     };
-    let (place, options) = match rest[login.len()..].split_once('?') {
-        Some((place, options)) => (place, Some(options)),
-        None => (&rest[login.len()..], None),
+    let show = |option: &str| match option.split_once('=') {
+        Some((name, _)) if SECRET_OPTIONS.contains(&name) => format!("{name}=…"),
+        Some((name, value)) => format!("{name}={}", harmless(value)),
+        None => option.to_owned(),
     };
-    let login = login.split_once(':').map_or(login.to_owned(), |(user, _)| format!("{user}:…"));
-    let hide = |option: &str| match option {
-        option if option.starts_with("password=") => "password=…".to_owned(),
-        option if option.is_empty() || is_known(&option) => option.to_owned(),
-        _ => "…".to_owned(),
-    };
-    let options = options.map(|options| options.split('&').map(hide).collect::<Vec<_>>().join("&"));
-    options.map_or(format!("{scheme}{login}{place}"), |options| format!("{scheme}{login}{place}?{options}"))
+    options.map_or(place.clone(), |options| {
+        format!("{place}?{}", options.split('&').map(show).collect::<Vec<_>>().join("&"))
+    })
 }
 
-/// Whether there is such an option.
-fn is_option(name: &str) -> bool {
-    OPTIONS.contains(&name) || SERVER_OPTIONS.contains(&name) || Limit::named(name).is_some()
+/// What may separate a value from one that somebody wrote behind it.
+fn may_end_a_value(c: char) -> bool {
+    c.is_whitespace() || "@=;,&?\"'".contains(c)
 }
+
+/// The beginning of a text, up to where something else may begin.
+fn harmless(text: &str) -> String {
+    match text.find(may_end_a_value) {
+        Some(end) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The end of what should be a scheme, from where nothing else can have ended.
+fn harmless_end(text: &str) -> String {
+    match text.rfind(|c| may_end_a_value(c) || ":/".contains(c)) {
+        Some(at) => format!("…{}", cut(text[at..].trim_start_matches(|c| may_end_a_value(c) || ":/".contains(c)))),
+        None => cut(text),
+    }
+}
+
+/// The schemes there are.
+const SCHEMES: [&str; 6] = ["memory", "shm", "file", "redis", "rediss", "redis+unix"];
 
 /// The server at `[user[:password]@]host[:port][,host…][/db]`, or at the socket of this path.
 fn server(scheme: &str, place: &str) -> Result<Server, String> {
@@ -223,6 +298,9 @@ fn server(scheme: &str, place: &str) -> Result<Server, String> {
         database: 0,
         prefix: "mcp-state:".to_owned(),
         layout: Layout::Single,
+        sentinel_user: None,
+        sentinel_password: None,
+        tls_files: TlsFiles::default(),
         connect_timeout_ms: 1_000,
         timeout_ms: 2_000,
         retry_ms: 2_000,
@@ -231,6 +309,9 @@ fn server(scheme: &str, place: &str) -> Result<Server, String> {
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     server.user = Some(text(user)?).filter(|user| !user.is_empty());
     server.password = Some(text(password)?).filter(|password| !password.is_empty()).map(Secret);
+    if scheme == "redis+unix" && place.contains(may_end_a_value) {
+        return Err("behind the path come only ?OPTIONS; write special characters as percent escapes".to_owned());
+    }
     if scheme == "redis+unix" {
         let path = text(place)?;
         if !path.starts_with('/') || path.contains('\0') {
@@ -258,8 +339,8 @@ fn address(text: &str) -> Option<Address> {
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     let port = port.map_or(Some(REDIS_PORT), |port| port.parse().ok())?;
-    (!host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '\0'))
-        .then(|| Address::Tcp(host.to_owned(), port))
+    let is_of_a_host = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
+    (!host.is_empty() && host.chars().all(is_of_a_host)).then(|| Address::Tcp(host.to_owned(), port))
 }
 
 /// Sets an option of servers. Whether it is one.
@@ -279,12 +360,51 @@ fn set_server(server: &mut Server, name: &str, value: &str) -> Result<bool, DsnE
         }
         "sentinel" if !value.is_empty() => server.layout = Layout::Sentinel(value.to_owned()),
         "sentinel" => return Err(bad_option(name, value, "it must be the name of the master the sentinels watch")),
+        "sentinel_user" => server.sentinel_user = Some(value.to_owned()).filter(|user| !user.is_empty()),
+        "sentinel_password" => {
+            server.sentinel_password = Some(Secret(value.to_owned())).filter(|password| !password.0.is_empty());
+        }
+        "tls_ca" => server.tls_files.ca = Some(file(name, value)?),
+        "tls_certificate" => server.tls_files.certificate = Some(file(name, value)?),
+        "tls_key" => server.tls_files.key = Some(file(name, value)?),
         "connect_timeout_ms" => server.connect_timeout_ms = span(name, value)?,
         "timeout_ms" => server.timeout_ms = span(name, value)?,
         "retry_ms" => server.retry_ms = span(name, value)?,
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn file(name: &str, value: &str) -> Result<PathBuf, DsnError> {
+    match value.starts_with('/') && !value.contains('\0') {
+        true => Ok(value.into()),
+        false => Err(bad_option(name, value, "it must be the absolute path of a file in PEM format")),
+    }
+}
+
+/// Fails when an option is of no use without another one, which would go unnoticed.
+fn fits_together(server: &Server) -> Result<(), DsnError> {
+    let is_set = |option: &Option<PathBuf>| option.is_some();
+    let TlsFiles { ca, certificate, key } = &server.tls_files;
+    let has_sentinels = matches!(server.layout, Layout::Sentinel(_));
+    let (option, reason) = match server {
+        _ if !server.tls && is_set(ca) => ("tls_ca", "it needs TLS; write rediss://"),
+        _ if !server.tls && is_set(certificate) => ("tls_certificate", "it needs TLS; write rediss://"),
+        _ if !server.tls && is_set(key) => ("tls_key", "it needs TLS; write rediss://"),
+        _ if is_set(certificate) && !is_set(key) => ("tls_certificate", "it needs its key; add tls_key"),
+        _ if is_set(key) && !is_set(certificate) => ("tls_key", "it needs its certificate; add tls_certificate"),
+        _ if !has_sentinels && server.sentinel_user.is_some() => {
+            ("sentinel_user", "it needs the master's name; add sentinel")
+        }
+        _ if !has_sentinels && server.sentinel_password.is_some() => {
+            ("sentinel_password", "it needs the master's name; add sentinel")
+        }
+        _ if server.sentinel_user.is_some() && server.sentinel_password.is_none() => {
+            ("sentinel_user", "it needs a password; add sentinel_password")
+        }
+        _ => return Ok(()),
+    };
+    Err(bad_option(option, "…", reason))
 }
 
 fn is_prefix(prefix: &str) -> bool {
@@ -378,7 +498,10 @@ fn cut(text: &str) -> String {
 }
 
 fn bad_option(option: &str, value: &str, reason: &str) -> DsnError {
-    let value = if option == "password" { "…".to_owned() } else { shorten(value) };
+    let value = match SECRET_OPTIONS.contains(&option) || value == "…" {
+        true => "…".to_owned(),
+        false => shorten(&harmless(value)),
+    };
     DsnError::BadOption { option: cut(option), value, reason: reason.to_owned() }
 }
 
@@ -429,42 +552,100 @@ mod tests {
     #[test]
     fn a_password_is_never_shown() {
         for (dsn, expected) in [
-            ("redis://ann:secret@h/1?ttl_ms=5", "redis://ann:…@h/1?ttl_ms=5"),
-            ("redis://:secret@h", "redis://:…@h"),
-            ("redis://h?db=1&password=secret&prefix=x", "redis://h?db=1&password=…&prefix=x"),
-            ("redis://ann:s@cret@h", "redis://ann:…@h"),
-            ("redis://ann:se?cret@h?db=1", "redis://ann:…@h?db=1"),
-            ("redis://ann:s@e?cret@h", "redis://ann:…@h"),
-            ("redis://h?password=a@b&db=1", "redis://h?password=…&db=1"),
-            ("redis://h?password=se&cret&db=1", "redis://h?password=…&…&db=1"),
-            ("redis://h?pasword=secret", "redis://h?…"),
-            ("redis:ann:secret@h", "redis:…@h"),
-            ("ann@h", "ann@h"),
+            ("redis://ann:SECRET@h/1?ttl_ms=5", "redis://ann:…@h/1?ttl_ms=5"),
+            ("redis://:SECRET@h", "redis://:…@h"),
+            ("redis://h?db=1&password=SECRET&prefix=x", "redis://h?db=1&password=…&prefix=x"),
+            ("redis://ann:S@SECRET@h", "redis://ann:…@h"),
+            ("redis://h?password=a@SECRET&db=1", "redis://h?password=…&db=1"),
+            ("redis://h?sentinel=m&sentinel_password=SECRET", "redis://h?sentinel=m&sentinel_password=…"),
+            ("redis://h?user=ann password=SECRET", "redis://h?user=ann…"),
+            ("redis://h?user=ann;password=SECRET", "redis://h?user=ann…"),
+            ("shm://x?group=a,SECRET", "shm://x?group=a…"),
+            ("redis+unix://ann:SECRET@/run/r.sock", "redis+unix://ann:…@/run/r.sock"),
+            ("ann@h", "…"),
+            ("SECRET", "…"),
+            ("SECRET://h", "…"),
             ("shm://x?max_owners=2&", "shm://x?max_owners=2&"),
-            ("", ""),
+            ("file:///var/lib/mcp", "file:///var/lib/mcp"),
+            ("", "…"),
         ] {
-            assert_eq!(shown(dsn), expected);
+            assert_eq!(shown(dsn), expected, "{dsn}");
         }
-        for dsn in ["redis://ann:secret@h/1", "redis://h?password=secret"] {
-            let shown = format!("{:?}", Dsn::parse(dsn).unwrap());
-            assert!(!shown.contains("secret"), "{shown}");
-        }
+        // Of what does not parse, nothing but a scheme that exists.
         for dsn in [
-            "redis://ann:secret@h:x",
-            "redis://ann:secret@/0",
-            "redis:ann:secret@h",
-            "redis:/ann:secret@h",
-            "mysql://ann:secret@h",
-            "ann:secret@redis://h",
-            "redis://ann:1?secret@h",
-            "redis://h?password=1&secret",
-            "redis://h?pasword=secret",
-            "memory://ann:secret@h",
-            "shm://ann:secret@h",
-            "file://ann:secret@h",
+            "redis://127.0.0.1 password=SECRET",
+            "redis://127.0.0.1;password=SECRET",
+            "redis://127.0.0.1/0 password=SECRET",
+            "redis://127.0.0.1/0;SECRET",
+            "redis://127.0.0.1:6379 SECRET",
+            "redis://127.0.0.1:6379SECRET",
+            "redis://[::1] SECRET",
+            "redis://user:SECRET",
+            "redis://user:SECRET/0",
+            "redis://user:SECRET?db=1",
+            "redis://ann:SECRET@",
+            "redis://ann:SECRET@h:x",
+            "redis://ann:SECRET@/0",
+            "redis://ann:SECRET@:6379",
+            "redis://ann:se?SECRET@h?db=1",
+            "redis://ann:s@e?SECRET@h",
+            "redis://ann:1?SECRET@h",
+            "redis://h?password=se&SECRET&db=1",
+            "redis://h?password=1&SECRET",
+            "redis://h?pasword=SECRET",
+            "redis://h?db=1 password=SECRET",
+            "redis://h?db=1;password=SECRET",
+            "redis://h?prefix=x,password=SECRET",
+            "redis://h?ttl_ms=5@SECRET",
+            "redis://h?cluster=1\tSECRET",
+            "redis://h?sentinel_password=SECRET",
+            "redis://h?sentinel=m&sentinel_user=u&sentinel_pasword=SECRET",
+            "redis://h?password=%ffSECRET",
+            "redis://h?sentinel_password=%ffSECRET",
+            "rediss://h?tls_key=/k&password=SECRET",
+            "redis+unix:///run/r.sock password=SECRET",
+            "redis+unix:///run/r.sock;password=SECRET",
+            "redis+unix://SECRET@r.sock",
+            "redis:ann:SECRET@h",
+            "redis:/ann:SECRET@h",
+            "mysql://ann:SECRET@h",
+            "ann:SECRET@redis://h",
+            "password=SECRET;redis://h",
+            "password=SECRET redis://h",
+            "ann:SECRET@h",
+            "memory://ann:SECRET@h",
+            "shm://ann:SECRET@h",
+            "file://ann:SECRET@h",
         ] {
-            let shown = Dsn::parse(dsn).unwrap_err().to_string();
-            assert!(!shown.contains("secret"), "{shown}");
+            let error = Dsn::parse(dsn).unwrap_err();
+            for text in [error.to_string(), format!("{error:?}"), shown(dsn)] {
+                assert!(!text.contains("SECRET"), "{dsn}: {text}");
+            }
+            let scheme = dsn.split_once("://").map_or("", |(scheme, _)| scheme);
+            let expected = if SCHEMES.contains(&scheme) { format!("{scheme}://…") } else { "…".to_owned() };
+            assert_eq!(shown(dsn), expected, "{dsn}");
+        }
+        for dsn in
+            ["redis://ann:SECRET@h/1", "redis://h?password=SECRET", "redis://h?sentinel=m&sentinel_password=SECRET"]
+        {
+            let shown = format!("{:?}", Dsn::parse(dsn).unwrap());
+            assert!(!shown.contains("SECRET"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_needs_another_one_says_so() {
+        for (dsn, part) in [
+            ("redis://h?tls_ca=/a", "rediss://"),
+            ("redis://h?tls_certificate=/a&tls_key=/b", "rediss://"),
+            ("rediss://h?tls_certificate=/a", "add tls_key"),
+            ("rediss://h?tls_key=/a", "add tls_certificate"),
+            ("rediss://h?tls_ca=a.pem", "absolute path"),
+            ("redis://h?sentinel_password=x", "add sentinel"),
+            ("redis://h?sentinel=m&sentinel_user=x", "add sentinel_password"),
+        ] {
+            let message = Dsn::parse(dsn).unwrap_err().to_string();
+            assert!(message.contains(part), "{dsn}: {message}");
         }
     }
 
@@ -559,6 +740,9 @@ mod tests {
             "password" if server.password.is_none() => "none".to_owned(),
             "cluster" if server.layout == Layout::Single => code(&0),
             "sentinel" if server.layout == Layout::Single => "none".to_owned(),
+            "sentinel_user" if server.sentinel_user.is_none() => "none".to_owned(),
+            "sentinel_password" if server.sentinel_password.is_none() => "none".to_owned(),
+            "tls_ca" | "tls_certificate" | "tls_key" if server.tls_files == TlsFiles::default() => "none".to_owned(),
             "connect_timeout_ms" => code(&server.connect_timeout_ms),
             "timeout_ms" => code(&server.timeout_ms),
             "retry_ms" => code(&server.retry_ms),

@@ -139,11 +139,8 @@ pub struct LimitExceeded {
 #[non_exhaustive]
 pub enum DsnError {
     /// No `scheme://`.
-    #[error("dsn {dsn} has no scheme; write memory://, shm://NAME, file:///DIRECTORY or redis://HOST")]
-    NoScheme {
-        /// The DSN.
-        dsn: String,
-    },
+    #[error("the dsn has no scheme; write memory://, shm://NAME, file:///DIRECTORY or redis://HOST")]
+    NoScheme,
     /// A scheme this build does not know.
     #[error("dsn scheme \"{scheme}\" is not known; known are memory, shm, file, redis, rediss and redis+unix")]
     UnknownScheme {
@@ -151,10 +148,10 @@ pub enum DsnError {
         scheme: String,
     },
     /// A name or directory that does not fit the scheme.
-    #[error("dsn {dsn}: {reason}")]
+    #[error("dsn {scheme}://…: {reason}")]
     BadPlace {
-        /// The DSN.
-        dsn: String,
+        /// The DSN's scheme. The rest is not shown: it may have a password anywhere.
+        scheme: String,
         /// What is wrong and what would be right.
         reason: String,
     },

@@ -288,6 +288,10 @@ struct Plan {
     closed: bool,
     /// Nobody gets through once the connection has been lost.
     closes_at_cut: bool,
+    /// How many connections there have been.
+    connections: usize,
+    /// Of so many of them, the first ones, nothing goes through in either direction, and nobody is told.
+    swallowed: usize,
     late: Vec<(UnixStream, Vec<u8>)>,
 }
 
@@ -343,6 +347,26 @@ impl Proxy {
         self.lose_all();
     }
 
+    /// From now on nothing goes through on the connections there are, and nobody is told: as a load balancer does to connections
+    /// that were idle for too long. New ones go through. How many there have been.
+    pub fn swallow(&self) -> usize {
+        self.plan(|plan| {
+            plan.swallowed = plan.connections;
+            plan.connections
+        })
+    }
+
+    /// How many connections there have been since requests were counted anew.
+    pub fn connections(&self) -> usize {
+        self.plan(|plan| plan.connections)
+    }
+
+    /// Nobody gets through until `open`.
+    pub fn close(&self) {
+        self.plan(|plan| plan.closed = true);
+        self.lose_all();
+    }
+
     /// Loses all connections there are.
     pub fn lose_all(&self) {
         for client in self.state.clients.lock().expect("nobody panicked with it").values() {
@@ -392,20 +416,30 @@ impl State {
         let Ok(twin) = client.try_clone() else { return };
         let number = twin.as_raw_fd();
         self.clients.lock().expect("nobody panicked with it").insert(number, twin);
-        if !self.plan.lock().expect("nobody panicked with it").closed {
-            self.pass_on(&client);
+        let (closed, connection) = {
+            let mut plan = self.plan.lock().expect("nobody panicked with it");
+            plan.connections += 1;
+            (plan.closed, plan.connections)
+        };
+        if !closed {
+            self.pass_on(&client, connection);
         }
         let _ = client.shutdown(Shutdown::Both);
         self.clients.lock().expect("nobody panicked with it").remove(&number);
     }
 
-    fn pass_on(&self, mut client: &UnixStream) {
+    fn pass_on(&self, mut client: &UnixStream, connection: usize) {
         let target = self.target.lock().expect("nobody panicked with it").clone();
         let Ok(mut server) = UnixStream::connect(target) else { return };
         let mut bytes = vec![0; 1 << 20];
         let mut lose_answer = None;
         while let Some([from_client, from_server]) = readable(client, &server) {
-            if from_server {
+            if connection <= self.plan.lock().expect("nobody panicked with it").swallowed {
+                let mut from = if from_server { &server } else { client };
+                if from.read(&mut bytes).unwrap_or(0) == 0 {
+                    return;
+                }
+            } else if from_server {
                 let count = server.read(&mut bytes).unwrap_or(0);
                 let sent = match lose_answer {
                     None => count,

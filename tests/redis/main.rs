@@ -9,8 +9,10 @@
 mod common;
 mod losses;
 mod machines;
+mod outages;
 mod processes;
 mod servers;
+mod tls;
 mod topologies;
 #[path = "../common/workers.rs"]
 mod workers;
@@ -27,7 +29,17 @@ type Result<T = ()> = std::result::Result<T, Failed>;
 fn main() -> ExitCode {
     let private: &[(&str, Test)] = &[("a_private_server_starts_dies_and_keeps_what_is_on_its_disk", private_server)];
     workers::main(
-        &[private, processes::TESTS, losses::TESTS, servers::TESTS, machines::TESTS, topologies::TESTS].concat(),
+        &[
+            private,
+            processes::TESTS,
+            losses::TESTS,
+            servers::TESTS,
+            machines::TESTS,
+            topologies::TESTS,
+            outages::TESTS,
+            tls::TESTS,
+        ]
+        .concat(),
     )
 }
 

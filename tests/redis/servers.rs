@@ -7,7 +7,7 @@ use libtest_mimic::Failed;
 use mcp_state::{Claim, Delivery, Engine, ErrorKind, OwnerKind};
 
 use crate::common::process::Worker;
-use crate::common::redis::{Proxy, RedisServer, free_port, wait_until};
+use crate::common::redis::{Proxy, RedisServer, wait_until};
 use crate::common::texts;
 use crate::workers::{REQUEST, Test, roles};
 use crate::{Random, Result, Store, named, works};
@@ -23,7 +23,6 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_server_that_is_not_there_is_unavailable", not_there),
     ("a_read_only_replica_is_unavailable_until_it_is_promoted", read_only_replica),
     ("what_the_guide_says_to_configure_is_accepted_and_enough", as_the_guide_says),
-    ("a_server_with_tls_serves_who_trusts_its_certificate_and_nobody_else", with_tls),
     ("a_store_of_another_layout_is_refused", other_layout),
     ("after_a_failover_that_lost_writes_sessions_are_sound", failover_with_loss),
 ];
@@ -226,52 +225,6 @@ fn other_layout() -> Result {
     Engine::reset(&store.dsn)?;
     works(&named(&Engine::open(&store.dsn)?, "s"))?;
     assert_eq!(store.server.command(&["GET", key]), own);
-    Ok(())
-}
-
-fn with_tls() -> Result {
-    let directory = tempfile::tempdir()?;
-    let path = |name: &str| directory.path().join(name).into_os_string().into_string().expect("it is UTF-8");
-    let mut authorities = ["ours", "stranger"].map(|name| {
-        let mut params = rcgen::CertificateParams::default();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        let key = rcgen::KeyPair::generate().expect("a key");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        std::fs::write(path(name), certificate.pem()).expect("it is written");
-        Some(rcgen::Issuer::new(params, key))
-    });
-    let ours = authorities[0].take().ok_or("it was just made")?;
-    let key = rcgen::KeyPair::generate()?;
-    let certificate = rcgen::CertificateParams::new(["localhost".to_owned()])?.signed_by(&key, &ours)?;
-    std::fs::write(path("certificate"), certificate.pem())?;
-    std::fs::write(path("key"), key.serialize_pem())?;
-
-    let port = free_port();
-    let files = ["certificate", "key", "ours"].map(path);
-    let tls = ["--tls-cert-file", &files[0], "--tls-key-file", &files[1], "--tls-ca-cert-file", &files[2]];
-    let tls_port = port.to_string();
-    let server = RedisServer::with(&[&tls[..], &["--tls-auth-clients", "no", "--tls-port", &tls_port]].concat());
-    let dsn = |host: &str| format!("rediss://{host}:{port}/0");
-    let trusting = |authority: &str, role: &[&str]| Worker::start_with(role, &[("SSL_CERT_FILE", &path(authority))]);
-
-    assert_eq!(trusting("ours", &["create", &dsn("localhost"), "s"]).line("created"), "");
-    assert!(trusting("ours", &["round", &dsn("localhost"), "s"]).finish().success());
-    // A waiter has a connection of its own.
-    let engine = Engine::open(&server.dsn(""))?;
-    let mut asker = trusting("ours", &["ask", &dsn("localhost"), "s", "60000"]);
-    let id = asker.line("id").parse()?;
-    assert_eq!(
-        engine.open_session("s", None)?.ok_or("it is there")?.deliver_response(id, "\"yes\"")?,
-        Delivery::Delivered
-    );
-    assert_eq!(asker.line("answer"), "\"yes\"");
-
-    for (authority, host) in [("stranger", "localhost"), ("ours", "127.0.0.1")] {
-        let refused = trusting(authority, &["create", &dsn(host), "t"]).line("refused");
-        assert!(refused.starts_with("StoreUnavailable") && refused.contains("SSL_CERT_FILE"), "{refused}");
-    }
-    assert!(engine.open_session("t", None)?.is_none());
     Ok(())
 }
 

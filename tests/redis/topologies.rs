@@ -16,6 +16,10 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_cluster_of_three_masters_holds_every_session_in_one_slot", cluster),
     ("a_session_whose_slot_moves_to_another_master_is_followed", slot_moves),
     ("sentinels_lead_to_the_new_master_when_the_old_one_dies", sentinels),
+    ("a_sentinel_that_names_no_master_leads_to_the_next_one", stale_sentinels),
+    ("sentinels_have_a_login_of_their_own", sentinel_login),
+    ("nodes_without_a_host_are_found_at_the_host_that_was_asked", unknown_endpoints),
+    ("rings_are_heard_at_a_node_that_belongs_to_the_cluster", left_node),
 ];
 
 struct Cluster {
@@ -116,7 +120,10 @@ fn cluster() -> Result {
 }
 
 fn slot_moves() -> Result {
-    let cluster = Cluster::new()?;
+    follows_a_slot(&Cluster::new()?)
+}
+
+fn follows_a_slot(cluster: &Cluster) -> Result {
     let engine = Engine::open(&cluster.dsn())?;
     let session = named(&engine, "s");
     let owner = session.attach(OwnerKind::Stream, None)?;
@@ -145,6 +152,121 @@ fn slot_moves() -> Result {
     assert_eq!(session.attributes().get("before")?.as_deref(), Some("1"));
     works(&session)?;
     assert_eq!(engine.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+/// What sentinels name that lag behind, or are cut off: a server that is gone, one with another password, and a replica.
+fn stale_sentinels() -> Result {
+    let mut gone = RedisServer::on_port(&[]);
+    let locked = RedisServer::on_port(&[]);
+    let master = RedisServer::on_port(&[]);
+    let replica = RedisServer::on_port(&["--replicaof", "127.0.0.1", &master.port().to_string()]);
+    let good = RedisServer::sentinel_of(&master, 1);
+    // They would need one another to change their minds.
+    let stale = [("gone", &gone), ("locked", &locked), ("a-replica", &replica)]
+        .map(|(what, server)| (what, RedisServer::sentinel_of(server, 9)));
+    locked.command(&["CONFIG", "SET", "requirepass", "RIGHT"]);
+    gone.kill();
+    let dsn = |sentinels: &[&RedisServer]| {
+        let hosts: Vec<_> = sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port())).collect();
+        format!("redis://{}?sentinel=main&retry_ms=50", hosts.join(","))
+    };
+    for (what, stale) in &stale {
+        let engine = Engine::open(&dsn(&[stale, &good]))?;
+        works(&named(&engine, what)).map_err(|error| format!("{what}: {}", error.message().unwrap_or("?")))?;
+        // A waiter has a connection of its own.
+        assert!(!engine.wait_since("topic", 0, std::time::Duration::from_millis(1))?);
+        assert!(!master.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).is_empty(), "{what}");
+        let error = Engine::open(&dsn(&[stale]))?.open_session(what, None).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{what}: {error}");
+    }
+    Ok(())
+}
+
+fn sentinel_login() -> Result {
+    let master = RedisServer::on_port(&[]);
+    let sentinel = RedisServer::sentinel_of(&master, 1);
+    assert_eq!(sentinel.command(&["ACL", "SETUSER", "watch", "on", ">SENTINELS", "allchannels", "+@all"]), "OK");
+    assert_eq!(sentinel.command(&["ACL", "SETUSER", "default", "off"]), "OK");
+    assert_eq!(master.command(&["CONFIG", "SET", "requirepass", "MASTERS"]), "OK");
+    let dsn = |login: &str, options: &str| {
+        format!("redis://{login}127.0.0.1:{}?sentinel=main&retry_ms=600000{options}", sentinel.port())
+    };
+    const LOGIN: &str = "&sentinel_user=watch&sentinel_password=SENTINELS";
+    let engine = Engine::open(&dsn(":MASTERS@", LOGIN))?;
+    works(&named(&engine, "s"))?;
+    assert!(!engine.dsn().contains("SENTINELS"), "{}", engine.dsn());
+    // Whose login is refused; what is wrong is not tried again for ten minutes.
+    for (login, options, said, unsaid) in [
+        (":MASTERS@", "", "sentinel_password", "in the DSN"),
+        (":MASTERS@", "&sentinel_user=watch&sentinel_password=WRONG", "sentinel_password", "in the DSN"),
+        ("", LOGIN, "name a user and a password in the DSN", "sentinel_password"),
+        (":WRONG@", LOGIN, "another user or password in the DSN", "sentinel_password"),
+    ] {
+        let error = Engine::open(&dsn(login, options))?.open_session("s", None).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(said) && !text.contains(unsaid), "{login}{options}: {text}");
+        assert!(!text.contains("WRONG") && !text.contains("MASTERS") && !text.contains("SENTINELS"), "{text}");
+    }
+    Ok(())
+}
+
+/// Redis in containers and behind proxies: clients go to the host they know, only the port is the node's own.
+fn unknown_endpoints() -> Result {
+    let cluster = Cluster::new()?;
+    for master in &cluster.masters {
+        let set = master.command(&["CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint"]);
+        if set != "OK" {
+            eprintln!("left out: nodes without a host, which servers before Redis 7 always name: {set}");
+            return Ok(());
+        }
+    }
+    follows_a_slot(&cluster)?;
+    let engine = Engine::open(&cluster.dsn())?;
+    for number in 0..20 {
+        works(&named(&engine, &format!("session-{number}")))?;
+    }
+    assert!(!engine.wait_since("topic", 0, std::time::Duration::from_millis(1))?);
+    let keys = |cluster: &Cluster| cluster.masters.iter().map(|node| node.command(&["DBSIZE"])).collect::<Vec<_>>();
+    assert!(!keys(&cluster).contains(&"0".to_owned()), "20 sessions lie on all three masters");
+    Engine::reset(&cluster.dsn())?;
+    assert_eq!(keys(&cluster), ["0", "0", "0"], "all masters are reset");
+    works(&named(&engine, "again"))
+}
+
+/// The first node of the DSN runs and takes connections, and no message of the others reaches it any more.
+fn left_node() -> Result {
+    let cluster = Cluster::new()?;
+    let never = Cluster::node();
+    let forgotten = Cluster::node();
+    let first = &cluster.masters[0];
+    let known = |number: usize| format!("cluster_known_nodes:{number}");
+    assert_eq!(first.command(&["CLUSTER", "MEET", "127.0.0.1", &forgotten.port().to_string()]), "OK");
+    wait_until("the node is known everywhere", || {
+        let everybody = cluster.masters.iter().chain([&forgotten]);
+        everybody.map(|node| node.command(&["CLUSTER", "INFO"])).all(|info| info.contains(&known(4)))
+    });
+    let id = forgotten.command(&["CLUSTER", "MYID"]);
+    wait_until("all have forgotten it", || {
+        let forget = |node: &RedisServer| node.command(&["CLUSTER", "FORGET", &id]);
+        cluster.masters.iter().for_each(|node| drop(forget(node)));
+        cluster.masters.iter().map(|node| node.command(&["CLUSTER", "INFO"])).all(|info| info.contains(&known(3)))
+    });
+    let others = cluster.dsn();
+    for (number, (what, left)) in [("never there", &never), ("forgotten", &forgotten)].into_iter().enumerate() {
+        let dsn = others.replace("redis://", &format!("redis://127.0.0.1:{},", left.port()));
+        let engine = Engine::open(&dsn)?;
+        let id = format!("s{number}");
+        let session = named(&engine, &id);
+        let mut asker = Worker::start(&["ask", &dsn, &id, "60000"]);
+        let request: i64 = asker.line("id").parse()?;
+        let listens = |node: &RedisServer| node.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).contains("sub=");
+        wait_until("it listens", || cluster.masters.iter().chain([left]).any(listens));
+        assert!(!listens(left), "{what}: it listens where nothing is to be heard");
+        assert_eq!(session.deliver_response(request, "\"yes\"")?, Delivery::Delivered);
+        assert_eq!(asker.line("answer"), "\"yes\"");
+    }
     Ok(())
 }
 

@@ -111,7 +111,7 @@ trait BadInputContract
     /** @return iterable<string, array{string, string}> */
     public static function badDsns(): iterable
     {
-        yield 'no scheme' => ['mcp', 'mcp'];
+        yield 'no scheme' => ['mcp', 'no scheme'];
         yield 'unknown scheme' => ['mysql://x', 'mysql'];
         yield 'no name' => ['shm://', 'shm://NAME'];
         yield 'a path for a name' => ['shm://../x', 'shm://NAME'];

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
-use redis::{Connection, ProtocolVersion, PushInfo, PushKind, RedisError, RedisResult, Value};
+use redis::{Connection, ProtocolVersion, PushInfo, PushKind, RedisResult, Value};
 
-use super::connection::Connections;
+use super::connection::{Connections, PROBE, SILENCE};
+use super::trouble::is_interrupted;
 use crate::bell::{SLICE, Slept};
-use crate::error::StoreError;
 use crate::ids::random_bytes;
 use crate::store::Ear;
 
@@ -28,8 +28,6 @@ use crate::store::Ear;
 const KEPT: usize = 64;
 /// How long a waiter leaves it to a reader to subscribe before it sees whether it can itself.
 const HANDOVER: Duration = Duration::from_millis(20);
-/// After so much silence a connection is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// What a waiter is told: a flag, then a wake-up. One wake-up may stand for several flags.
 struct Bed {
@@ -92,7 +90,10 @@ struct Line {
     pushes: mpsc::Receiver<PushInfo>,
     /// The channels it is subscribed to, the oldest first; the first is the process's own.
     channels: Vec<String>,
+    /// When something came last.
     heard: Instant,
+    /// How long an answer may take.
+    answer: Duration,
 }
 
 /// A waiter's place.
@@ -108,8 +109,10 @@ impl Listener {
         Self { connections, waiters: Mutex::default(), line: Mutex::default() }
     }
 
-    /// Listens on a channel: whatever is published from now on ends the ear's sleep.
-    pub(super) fn listen(self: &Arc<Self>, channel: String) -> Result<Box<dyn Ear>, StoreError> {
+    /// Listens on a channel: whatever is published from now on ends the ear's sleep. Where nothing can be heard, the ear sleeps
+    /// but for a moment: what a waiter waits for may be there all the same, and only the look at the state says whether it can
+    /// be had.
+    pub(super) fn listen(self: &Arc<Self>, channel: String) -> Box<dyn Ear> {
         let (wake, woken) = bounded(1);
         let [rung, subscribed, read] = [(); 3].map(|()| AtomicBool::new(false));
         let bed = Arc::new(Bed { rung, subscribed, read, wake });
@@ -118,19 +121,19 @@ impl Listener {
         let waiter = Waiter { listener: self.clone(), channel, bed, woken };
         loop {
             if let Some(mut line) = self.line.try_lock() {
-                let channels = std::slice::from_ref(&waiter.channel);
-                self.connections
-                    .persist(|| self.subscribe(&mut line, channels))
-                    .map_err(|error| self.connections.unavailable(&error))?;
-                return Ok(Box::new(waiter));
+                let subscribed = self.subscribe(&mut line, std::slice::from_ref(&waiter.channel));
+                drop(line);
+                return if subscribed.is_ok() { Box::new(waiter) } else { Box::new(Deaf) };
             }
             self.waiters.lock().wanted.push((waiter.channel.clone(), waiter.bed.clone()));
             let own = own_channel(&self.connections);
-            self.connections.read(|link| link.ask(redis::cmd("PUBLISH").arg(&own).arg("")))?;
+            if self.connections.read(|link| link.ask(redis::cmd("PUBLISH").arg(&own).arg(""))).is_err() {
+                return Box::new(Deaf);
+            }
             let end = Instant::now() + HANDOVER;
             while waiter.woken.recv_deadline(end).is_ok() {
                 if waiter.bed.subscribed.load(Ordering::SeqCst) {
-                    return Ok(Box::new(waiter));
+                    return Box::new(waiter);
                 }
             }
         }
@@ -157,18 +160,20 @@ impl Listener {
             let mut connection = self.connections.connect_one(ProtocolVersion::RESP3)?;
             let (sender, pushes) = mpsc::channel();
             connection.set_push_sender(sender);
-            let mut new = Line { connection, pushes, channels: Vec::new(), heard: Instant::now() };
+            let answer = Duration::from_millis(self.connections.server().timeout_ms);
+            let mut new = Line { connection, pushes, channels: Vec::new(), heard: Instant::now(), answer };
             let listening = self.waiters.lock().by_channel.keys().cloned().collect::<Vec<_>>();
             new.subscribe([own_channel(&self.connections)].into_iter().chain(listening).collect())?;
             *line = Some(new);
         }
         let line = line.as_mut().expect("it was just made");
+        if line.heard.elapsed() > SILENCE {
+            line.ping(PROBE)?;
+        }
         let new: Vec<_> = channels.iter().filter(|channel| !line.channels.contains(channel)).cloned().collect();
         if !new.is_empty() {
             self.forget_some(line)?;
             line.subscribe(new)?;
-        } else if line.heard.elapsed() > SILENCE {
-            line.ping()?;
         }
         self.deal_out(line);
         Ok(())
@@ -242,12 +247,16 @@ impl Line {
         self.connection.subscribe_resp3(&channels)?;
         self.channels.extend(channels);
         // Its answer comes after all channels are subscribed to.
-        self.ping()
+        self.ping(self.answer)
     }
 
-    fn ping(&mut self) -> RedisResult<()> {
+    fn ping(&mut self, patience: Duration) -> RedisResult<()> {
+        self.connection.set_read_timeout(Some(patience.min(self.answer)))?;
         let answered = redis::cmd("PING").query::<String>(&mut self.connection).map(|_| ());
-        self.heard = Instant::now();
+        self.connection.set_read_timeout(Some(self.answer))?;
+        if answered.is_ok() {
+            self.heard = Instant::now();
+        }
         answered
     }
 
@@ -259,14 +268,27 @@ impl Line {
         let result = subscribed.get_message();
         // Dropping it would unsubscribe; it holds nothing else.
         std::mem::forget(subscribed);
-        self.connection.set_read_timeout(Some(ANSWER))?;
-        self.heard = Instant::now();
+        self.connection.set_read_timeout(Some(self.answer))?;
+        if result.is_ok() {
+            self.heard = Instant::now();
+        }
         result.map(|_| ())
     }
 }
 
-/// How long a subscription may take to be confirmed.
-const ANSWER: Duration = Duration::from_secs(2);
+/// The ear of who cannot listen.
+struct Deaf;
+
+impl Ear for Deaf {
+    fn sleep(&self, timeout: Duration) -> Slept {
+        let longest = i32::try_from(timeout.min(PROBE).as_millis()).unwrap_or(0);
+        // SAFETY: with no entries nothing is read or written. Unlike the standard library's sleep, it ends when a signal comes.
+        match unsafe { libc::poll(std::ptr::null_mut(), 0, longest) } {
+            0 => Slept::TimedOut,
+            _ => Slept::Interrupted,
+        }
+    }
+}
 
 impl Ear for Waiter {
     fn sleep(&self, timeout: Duration) -> Slept {
@@ -302,12 +324,6 @@ impl Drop for Waiter {
             waiters.hand_over(&self.bed);
         }
     }
-}
-
-/// Whether a signal arrived.
-fn is_interrupted(error: &RedisError) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::Interrupted)
 }
 
 /// The channel on which the reader of this process is asked to look.
@@ -346,7 +362,7 @@ mod tests {
                 for (number, channel) in channels.iter().enumerate() {
                     let (ready, rang, listener) = (ready.clone(), rang.clone(), listener.clone());
                     scope.spawn(move || {
-                        let ear = listener.listen(channel.clone()).unwrap();
+                        let ear = listener.listen(channel.clone());
                         ready.send(()).unwrap();
                         sleep(&*ear);
                         rang.send(number).unwrap();
@@ -372,7 +388,7 @@ mod tests {
             for number in 0..3 {
                 let (ready, listener) = (ready.clone(), listener.clone());
                 scope.spawn(move || {
-                    let ear = listener.listen(format!("channel{number}")).unwrap();
+                    let ear = listener.listen(format!("channel{number}"));
                     ready.send(()).unwrap();
                     sleep(&*ear);
                 });

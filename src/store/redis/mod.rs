@@ -31,6 +31,7 @@
 
 mod bus;
 mod cache;
+mod connect;
 mod connection;
 mod listener;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod listener;
 mod private_server;
 mod script;
 mod speculation;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -272,11 +274,6 @@ impl RedisStore {
         })?;
         process.time.learn(now);
         Ok(now)
-    }
-
-    /// After so long no call that this process has made is on its way any more, tries and answers included.
-    fn longest_call_ms(&self) -> Millis {
-        self.server.retry_ms + self.server.connect_timeout_ms + self.server.timeout_ms
     }
 
     fn transact_once(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
@@ -587,7 +584,7 @@ impl Work<'_> {
             purges: removes || effects.purge,
             frees: footprint(after) <= footprint(before),
             life: life(before.filter(|_| !effects.purge), after, effects, now),
-            kept_for: self.store.longest_call_ms() * 2,
+            kept_for: self.store.server.longest_call_ms() * 2,
             record: writes.map(Record::encode),
             asked,
             payloads: &effects.payloads,
@@ -647,7 +644,7 @@ impl Work<'_> {
     fn send(&self, request: &Request<'_>) -> Result<(Answer, bool), connection::Failure> {
         let caller = request.keeps().then(|| self.process.callers.enter());
         let session = self.store.key(hex(self.session), "");
-        let span = BootClock.now() / self.store.longest_call_ms();
+        let span = BootClock.now() / self.store.server.longest_call_ms();
         let keys = Keys {
             rows: [&session, "a"].concat(),
             kept: caller.as_ref().map(|caller| (format!("{session}k{span}"), caller.name())),
@@ -738,7 +735,7 @@ impl Store for RedisStore {
     }
 
     fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
-        self.process().listener.listen(self.channel(ring))
+        Ok(self.process().listener.listen(self.channel(ring)))
     }
 
     fn count(&self, counter: Counter, by: u64) {
@@ -806,7 +803,7 @@ impl RedisStore {
     fn info(&self, section: &str) -> Result<redis::InfoDict, StoreError> {
         let process = self.process();
         let connections = &process.connections;
-        let asked = connections.persist(|| {
+        let asked = connections.persist(|_| {
             let mut connection = connections.connect_one(redis::ProtocolVersion::RESP2)?;
             redis::cmd("INFO").arg(section).query(&mut connection)
         });
@@ -884,7 +881,7 @@ impl Drop for RedisStore {
 /// Empties the store of a server: every key of its prefix goes.
 pub(crate) fn reset(server: &Server) -> Result<(), Error> {
     let connections = Connections::new(server.clone());
-    let emptied = connections.persist(|| {
+    let emptied = connections.persist(|_| {
         for mut master in connections.connect_masters()? {
             let mut cursor = 0_u64;
             loop {

@@ -44,6 +44,7 @@ spl_autoload_register(static function (string $class): void {
         'McpState\Interest' => __DIR__ . '/src/Interest.php',
         'McpState\Internal\Driver' => __DIR__ . '/src/Internal/Driver.php',
         'McpState\Internal\FailureKind' => __DIR__ . '/src/Internal/FailureKind.php',
+        'McpState\Internal\Host' => __DIR__ . '/src/Internal/Host.php',
         'McpState\Internal\Json' => __DIR__ . '/src/Internal/Json.php',
         'McpState\LateReason' => __DIR__ . '/src/LateReason.php',
         'McpState\Logiscape\SessionStore' => __DIR__ . '/src/Logiscape/SessionStore.php',

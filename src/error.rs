@@ -101,22 +101,38 @@ impl Error {
 pub struct InvalidArgument {
     /// Which argument.
     pub what: &'static str,
-    /// Its value, shortened and with control characters escaped.
+    /// The beginning of its value, with control characters escaped: eight characters of what only its holder may know.
     pub value: String,
     /// What is wrong with it and what would be right.
     pub reason: String,
 }
 
+/// The arguments whose whole value only their holder may know: who has it has the session, acts for the owner, or can spend it.
+const SECRET: [&str; 5] = ["session id", "owner token", "principal", "key", "attribute value"];
+
 impl InvalidArgument {
-    pub(crate) fn new(what: &'static str, value: impl std::fmt::Display, reason: impl Into<String>) -> Self {
-        Self { what, value: shorten(&value.to_string()), reason: reason.into() }
+    /// The argument called `what` with `value` is refused for `reason`. A session id, owner token, principal, single-use key or
+    /// attribute value is shown by its first eight characters, whatever is wrong with it, every other value by its first 40.
+    pub fn new(what: &'static str, value: impl std::fmt::Display, reason: impl Into<String>) -> Self {
+        let value = value.to_string();
+        let value = if SECRET.contains(&what) { shorten_secret(&value) } else { shorten(&value) };
+        Self { what, value, reason: reason.into() }
     }
 }
 
 /// A value cut to 40 characters, with control characters escaped, for a message.
 pub(crate) fn shorten(value: &str) -> String {
-    let mut text: String = value.chars().take(40).flat_map(char::escape_debug).collect();
-    if value.chars().nth(40).is_some() {
+    shorten_to(value, 40)
+}
+
+/// A value that only its holder may know whole, cut to eight characters, for a message.
+pub(crate) fn shorten_secret(value: &str) -> String {
+    shorten_to(value, 8)
+}
+
+fn shorten_to(value: &str, most: usize) -> String {
+    let mut text: String = value.chars().take(most).flat_map(char::escape_debug).collect();
+    if value.chars().nth(most).is_some() {
         text.push('…');
     }
     format!("\"{text}\"")

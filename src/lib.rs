@@ -31,6 +31,8 @@ mod fork;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc(hidden)]
+pub mod identity;
 mod ids;
 mod process;
 #[doc(hidden)]

@@ -90,12 +90,7 @@ pub(crate) fn null(what: &'static str) -> Failure {
 }
 
 pub(crate) fn invalid(what: &'static str, value: impl Into<String>, reason: impl Into<String>) -> Failure {
-    let (value, reason) = (value.into(), reason.into());
-    let mut shortened: String = value.chars().take(40).collect();
-    if shortened.len() < value.len() {
-        shortened.push('…');
-    }
-    InvalidArgument { what, value: shortened, reason }.into()
+    InvalidArgument::new(what, value.into(), reason).into()
 }
 
 /// The text at `data`, nothing when that is NULL.
@@ -118,7 +113,7 @@ pub(crate) unsafe fn read_text<'a>(
     let bytes = unsafe { slice::from_raw_parts(data.cast::<u8>(), length) };
     match str::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
-        Err(_) => Err(invalid(what, format!("{:?}", String::from_utf8_lossy(bytes)), "it must be UTF-8")),
+        Err(_) => Err(invalid(what, String::from_utf8_lossy(bytes), "it must be UTF-8")),
     }
 }
 

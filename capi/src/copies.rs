@@ -1,12 +1,17 @@
 //! One copy of mcp-state in a process. A second one, loaded from another file, would not know which files the first has open, and
-//! closing one of them would drop the first one's locks (they belong to the process). The copy that comes later refuses.
+//! closing one of them would drop the first one's locks (they belong to the process). The copy that comes later refuses. A copy
+//! is known by the note in its image (`mcp_state::identity`), whatever its file is called; a copy from before the note by its name.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+#[cfg(target_os = "linux")]
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use mcp_state::ErrorKind;
+#[cfg(target_os = "linux")]
+use mcp_state::identity::NOTE;
 
 use crate::error::Failure;
 
@@ -55,20 +60,46 @@ unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, search
         }
         // SAFETY: a C string that lives as long as the object is loaded.
         let path = unsafe { CStr::from_ptr(object.dlpi_name.cast::<c_char>()) }.to_string_lossy();
-        if is_a_copy(&path) && !contains(object, search.own) {
-            search.other = Some(path.into_owned());
+        if (is_a_copy(&path) || has_note(object)) && !contains(object, search.own) {
+            // The program itself has no name here.
+            search.other =
+                Some(if path.is_empty() { "another copy of mcp-state".to_owned() } else { path.into_owned() });
         }
     }));
     visited.is_err().into()
 }
 
+/// The addresses of an object's segments of one type.
 #[cfg(target_os = "linux")]
-fn contains(object: &libc::dl_phdr_info, address: usize) -> bool {
+fn segments(object: &libc::dl_phdr_info, kind: u32) -> impl Iterator<Item = Range<usize>> {
     // SAFETY: the C library says how many headers there are.
     let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)) };
-    headers.iter().filter(|header| header.p_type == libc::PT_LOAD).any(|header| {
-        let start = object.dlpi_addr as usize + header.p_vaddr as usize;
-        (start..start + header.p_memsz as usize).contains(&address)
+    let base = object.dlpi_addr as usize;
+    headers.iter().filter(move |header| header.p_type == kind).map(move |header| {
+        let start = base.wrapping_add(header.p_vaddr as usize);
+        start..start.saturating_add(header.p_memsz as usize)
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn contains(object: &libc::dl_phdr_info, address: usize) -> bool {
+    segments(object, libc::PT_LOAD).any(|segment| segment.contains(&address))
+}
+
+/// Whether an object has the note of mcp-state.
+#[cfg(target_os = "linux")]
+fn has_note(object: &libc::dl_phdr_info) -> bool {
+    let note = NOTE.bytes();
+    segments(object, libc::PT_NOTE).any(|notes| {
+        // Only what is loaded can be read.
+        let is_loaded = |segment: &Range<usize>| segment.start <= notes.start && notes.end <= segment.end;
+        if notes.is_empty() || !segments(object, libc::PT_LOAD).any(|segment| is_loaded(&segment)) {
+            return false;
+        }
+        // SAFETY: the notes are within a segment that the loader has mapped, readable since notes are data of the image, and
+        // that stays while the C library visits the object.
+        let bytes = unsafe { std::slice::from_raw_parts(notes.start as *const u8, notes.len()) };
+        bytes.windows(note.len()).any(|window| window == note)
     })
 }
 

@@ -74,8 +74,9 @@ pub(crate) fn resolve(engine: &Engine, given: &str) -> Result<String, Failure> {
         [] => Err(not_found(given)),
         [id] => Ok(id.clone()),
         _ => Err(Failure::usage(format!(
-            "{} sessions begin with {start}; give more of the id (`mcp-state sessions --full` shows them)",
-            found.len()
+            "{} sessions begin with {}; give more of the id (`mcp-state sessions --full` shows them)",
+            found.len(),
+            text::short_id(start)
         ))),
     }
 }

@@ -2,9 +2,9 @@
 
 /// A session id cut to its first eight characters: whoever has a whole id has the session.
 pub(crate) fn short_id(id: &str) -> String {
-    match id.get(..8) {
-        Some(head) if id.len() > 8 => format!("{head}…"),
-        _ => id.to_owned(),
+    match id.char_indices().nth(8) {
+        Some((end, _)) => format!("{}…", &id[..end]),
+        None => id.to_owned(),
     }
 }
 
@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(id("0123456789", false), "01234567…");
         assert_eq!(id("0123456789", true), "0123456789");
         assert_eq!(id("01234567", false), "01234567");
+        assert_eq!(id("0123456é9", false), "0123456é…");
         let long = "x".repeat(100);
         assert_eq!(payload(&long, false), format!("{}… (100 B)", "x".repeat(60)));
         assert_eq!(payload(&long, true), long);

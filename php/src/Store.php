@@ -6,6 +6,7 @@ namespace McpState;
 
 use McpState\Internal\Driver;
 use McpState\Internal\FailureKind;
+use McpState\Internal\Host;
 
 /**
  * Where the sessions are: one store, shared by every process that opens the same DSN.
@@ -45,6 +46,10 @@ final class Store
      */
     public static function open(#[\SensitiveParameter] ?string $dsn = null): self
     {
+        if (self::isRestricted()) {
+            Host::check(Host::NEEDED);
+        }
+
         $dsn ??= \getenv('MCP_STATE_DSN') ?: null;
 
         try {
@@ -54,6 +59,16 @@ final class Store
             return new self($fits ? Native\Engine::open($dsn) : Driver::open($dsn, self::API_VERSION));
         } catch (Native\Failure | Ffi\Failure $failure) {
             throw FailureKind::exception($failure);
+        }
+    }
+
+    /** Whether the host disables any function; nearly none does, and a class more to load would cost every request. */
+    private static function isRestricted(): bool
+    {
+        try {
+            return (string) \ini_get('disable_functions') !== '';
+        } catch (\Error) {
+            return true; // ini_get itself.
         }
     }
 

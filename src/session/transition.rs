@@ -4,7 +4,7 @@ use super::attributes::AttributeKey;
 use super::pending::LateReason;
 use super::record::{IndexKey, Record};
 use crate::clock::Millis;
-use crate::error::{Error, InvalidArgument, LimitExceeded, StoreError, shorten};
+use crate::error::{Error, InvalidArgument, LimitExceeded, StoreError, shorten_secret};
 use crate::ids::{Digest, OwnerToken, SessionId};
 use crate::process::{Liveness, Process};
 use crate::settings::{Limit, Settings};
@@ -349,5 +349,5 @@ pub(super) fn session_not_found(id: &str) -> Error {
 }
 
 fn shorten_id(id: &str) -> String {
-    SessionId::new(id).map(|id| id.shortened()).unwrap_or_else(|_| shorten(id))
+    SessionId::new(id).map(|id| id.shortened()).unwrap_or_else(|_| shorten_secret(id))
 }

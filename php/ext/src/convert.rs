@@ -21,7 +21,7 @@ pub(crate) struct Text<'a>(Result<&'a str, &'a [u8]>);
 impl<'a> Text<'a> {
     /// The text of the argument called `what`.
     pub(crate) fn get(self, what: &'static str) -> Result<&'a str, Failure> {
-        self.0.map_err(|bytes| invalid(what, &format!("{:?}", String::from_utf8_lossy(bytes)), "it must be UTF-8"))
+        self.0.map_err(|bytes| invalid(what, &String::from_utf8_lossy(bytes), "it must be UTF-8"))
     }
 
     /// The owner that the argument names.

@@ -73,11 +73,7 @@ impl Failure {
 
 /// An argument that the engine never sees.
 pub(crate) fn invalid(what: &'static str, value: &str, reason: &str) -> Failure {
-    let mut shortened: String = value.chars().take(40).collect();
-    if shortened.len() < value.len() {
-        shortened.push('…');
-    }
-    InvalidArgument { what, value: shortened, reason: reason.to_owned() }.into()
+    InvalidArgument::new(what, value, reason).into()
 }
 
 impl From<Error> for Failure {

@@ -106,7 +106,7 @@ unsafe extern "C" fn display_dsn(entry: *mut zend_ini_entry, which: i32) {
         // change it meanwhile.
         let dsn = unsafe {
             let entry = &*entry;
-            let value = if which == ORIGINAL && entry.modified != 0 { entry.orig_value } else { entry.value };
+            let value = if which == ORIGINAL && entry.modified.is_set() { entry.orig_value } else { entry.value };
             value.as_ref().map_or(Cow::Borrowed(""), |value| String::from_utf8_lossy(value.as_bytes()))
         };
         let dsn = Dsn::shown(&dsn);
@@ -120,6 +120,24 @@ unsafe extern "C" fn display_dsn(entry: *mut zend_ini_entry, which: i32) {
             }
         }
     });
+}
+
+/// A field of Zend that is a number up to PHP 8.5 and a `bool` from PHP 8.6 on: `zend_ini_entry.modified`.
+trait Flag {
+    /// Whether it is true.
+    fn is_set(&self) -> bool;
+}
+
+impl Flag for u8 {
+    fn is_set(&self) -> bool {
+        *self != 0
+    }
+}
+
+impl Flag for bool {
+    fn is_set(&self) -> bool {
+        *self
+    }
 }
 
 /// Takes the settings back. For MSHUTDOWN.

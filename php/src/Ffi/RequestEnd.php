@@ -17,6 +17,9 @@ final class RequestEnd
 {
     private static ?self $request = null;
 
+    /** The C library, for `getpid`. */
+    private static ?\FFI $c = null;
+
     private bool $hasBegun = false;
 
     /** @var array<string, array{int, Session}> process and session by token */
@@ -59,12 +62,12 @@ final class RequestEnd
 
         if (\count($request->owners) >= $request->lookAt) {
             $isLeft = static fn (array $owner, string|int $token): bool =>
-                $owner[0] === \getmypid() && !self::hasEnded($owner[1], (string) $token);
+                $owner[0] === self::pid() && !self::hasEnded($owner[1], (string) $token);
             $request->owners = \array_filter($request->owners, $isLeft, \ARRAY_FILTER_USE_BOTH);
             $request->lookAt = \max(64, 2 * \count($request->owners));
         }
 
-        $request->owners[$token] = [(int) \getmypid(), $session];
+        $request->owners[$token] = [self::pid(), $session];
     }
 
     private static function hasEnded(Session $session, string $token): bool
@@ -78,6 +81,18 @@ final class RequestEnd
         }
 
         return false;
+    }
+
+    /** The number of this process, by the C library where the host disables `getmypid`. */
+    private static function pid(): int
+    {
+        if (\function_exists('getmypid')) {
+            return (int) \getmypid();
+        }
+
+        self::$c ??= \FFI::cdef('int getpid(void);');
+
+        return self::$c->getpid();
     }
 
     public static function detached(string $token): void
@@ -96,7 +111,7 @@ final class RequestEnd
         $gone = [];
 
         foreach ($owners as $token => [$process, $session]) {
-            if ($process === \getmypid() && ($gone === [] || !\in_array($session->engine->dsn(), $gone, true))) {
+            if ($process === self::pid() && ($gone === [] || !\in_array($session->engine->dsn(), $gone, true))) {
                 try {
                     $session->detach((string) $token);
                 } catch (Failure $failure) {

@@ -28,12 +28,14 @@ final class Driver
             throw new BackendMissing(self::mismatch(Native\API_VERSION, Native\VERSION, $needed));
         }
 
+        Host::check(Host::NEEDED_BY_FFI);
+
         try {
             return Ffi\Engine::open($dsn);
         } catch (BackendMissing $e) {
             throw new BackendMissing(
                 'no store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
-                . (\php_ini_loaded_file() ?: 'no php.ini') . '); install it and add extension=mcp_state there. FFI cannot '
+                . ((\function_exists('php_ini_loaded_file') ? \php_ini_loaded_file() : '') ?: 'no php.ini') . '); install it and add extension=mcp_state there. FFI cannot '
                 . 'take its place: ' . $e->getMessage(),
                 0,
                 $e,

@@ -167,6 +167,32 @@ trait BadInputContract
         self::assertTrue($session->touch());
     }
 
+    public function testAnErrorShowsEightCharactersOfWhatOnlyItsHolderMayKnow(): void
+    {
+        $secret = '936da01f-9abd-4d9d-80c7-02af85c822a8';
+        $store = $this->createStore();
+        $session = $store->createSession();
+        $calls = [
+            'session id' => static fn (string $bad) => $store->openSession($bad),
+            'session id to make' => static fn (string $bad) => $store->createSession($bad),
+            'owner token' => static fn (string $bad) => $session->owner($bad)->takeOutgoing(),
+            'principal' => static fn (string $bad) => $store->openSession('x', $bad . \str_repeat('x', 10_240)),
+            'principal to bind' => static fn (string $bad) => $store->createSession(null, null, $bad . \str_repeat('x', 10_240)),
+        ];
+        $wrong = ["$secret\x01", "\xff$secret", $secret . 'é', \str_replace('-', ' ', $secret), $secret . \str_repeat('x', 300)];
+
+        foreach ($calls as $what => $call) {
+            foreach ($wrong as $bad) {
+                $message = self::assertThrows(ExceptionInterface::class, static fn () => $call($bad))->getMessage();
+                self::assertStringContainsString('936da01', $message, $what);
+                self::assertDoesNotMatchRegularExpression('/936da01f.?9/', $message, "$what: more than eight characters");
+            }
+        }
+
+        $message = self::assertThrows(ExceptionInterface::class, static fn () => $store->consumeOnce("$secret\xff", 1_000));
+        self::assertDoesNotMatchRegularExpression('/936da01f-/', $message->getMessage());
+    }
+
     public function testThePasswordOfADsnIsNeverShown(): void
     {
         $settings = ['zend.exception_ignore_args' => '0', 'zend.exception_string_param_max_len' => '100'];

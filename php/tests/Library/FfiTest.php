@@ -145,9 +145,16 @@ final class FfiTest extends TestCase
             PHP;
         $beside = $this->php($code, [], false, [], "$this->directory/libmcp_state.so");
         $besideTheExtension = $this->php($code, [], true, [], "$this->directory/libmcp_state.so");
+        \copy("$this->directory/libmcp_state.so", "$this->directory/engine84.so");
+        $renamed = $this->php($code, [], false, ['MCP_STATE_LIBRARY' => "$this->directory/engine84.so"], "$this->directory/libmcp_state.so");
+        \copy(\getenv('MCP_STATE_EXTENSION') ?: \dirname(__DIR__, 3) . '/build/mcp_state.so', "$this->directory/php84nts.so");
+        $ini = ["extension=$this->directory/php84nts.so"];
+        $besideARenamedExtension = $this->php($code, $ini, false, [], "$this->directory/engine84.so");
 
         self::assertMatchesRegularExpression('~^McpState.Ffi.Engine 6 .*/libmcp_state.so loaded already~', $beside);
         self::assertMatchesRegularExpression('~^McpState.Native.Engine 6 .*/mcp_state.so loaded already~', $besideTheExtension);
+        self::assertMatchesRegularExpression('~^McpState.Ffi.Engine 6 .*/engine84.so loaded already~', $renamed);
+        self::assertMatchesRegularExpression('~^McpState.Native.Engine 6 .*/php84nts.so loaded already~', $besideARenamedExtension);
     }
 
     public function testNoStoreIsOpenedDuringPreload(): void

@@ -14,8 +14,9 @@ from scenarios import SCENARIOS, Ask, Options, Tally, Verdict, scenario, sentine
 
 __all__ = ["ONLY_OURS", "SCENARIOS", "SEED", "Scenarios", "repeat"]
 
-ONLY_OURS = ("I", "J", "M")
-"""They look at what the SDK's own store does not say, or has not: why an answer is discarded, lives in milliseconds."""
+ONLY_OURS = ("I", "J", "M", "Q")
+"""They look at what the SDK's own store does not say, or has not: why an answer is discarded, lives in milliseconds,
+a call that is cancelled."""
 
 
 @scenario("N", "8 parallel subscriptions")
@@ -63,6 +64,50 @@ async def ask_twice(options: Options, tally: Tally) -> None:
             await question[0].answer()
         id, reply = await call
         tally.count(*scenarios.judge(id, reply, f"{word} {word}"))
+
+
+@scenario("Q", "the client cancels a call that waits for it")
+async def cancelled_call(options: Options, tally: Tally) -> None:
+    """The call ends with an error that says so, beside another that waits on; its answer is late, and the next call gets its own."""
+    async with options.client() as client:
+        cancelled, other = Ask(client, options), Ask(client, options)
+        question = await cancelled.question()
+        await other.question()
+        await client.notify("notifications/cancelled", {"requestId": cancelled.id, "reason": "enough"})
+        reply = await cancelled.reply()
+        own = reply.response(cancelled.id)
+        text = "" if own is None else scenarios.tool_text(own)[0]
+        tally.check("the client has cancelled the request" in text, f"the call ends with the cancellation: {reply}")
+        if question is not None:
+            await question.answer()
+        again = Ask(client, options)
+        for ask in (other, again):
+            await ask.answer()
+            await ask.count(tally)
+
+
+@scenario("C-batch", "a JSON batch of two calls that ask")
+async def batch(options: Options, tally: Tally) -> None:
+    """The last gets its own answer. The SDK's transport lets go of the first, which is told so; whoever serves it is right, too."""
+    async with options.client() as client:
+        calls = {client.next_id(): sentinel("batch") for _ in range(2)}
+        (first, first_word), (last, word) = calls.items()
+        messages = [
+            {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "ask", "arguments": {"sentinel": text}}}
+            for id, text in calls.items()
+        ]
+        post = asyncio.create_task(client.post(messages, options.call_timeout))
+        for text in (first_word, word):
+            await wait_for_questions(client, text, 1, options.question_timeout)
+            for question in [q for q in client.questions if q.text == text]:
+                await question.answer()
+        reply = await post
+        own = reply.response(last)
+        text, is_error = ("", True) if own is None else scenarios.tool_text(own)
+        tally.check(text == word and not is_error, f"the last of the batch gets its own answer: {reply}")
+        own = reply.response(first)
+        text = "" if own is None else scenarios.tool_text(own)[0]
+        tally.check(text == first_word or "given up this request" in text, f"the first is answered or told so: {reply}")
 
 
 async def wait_for_questions(client: scenarios.McpClient, text: str, count: int, seconds: float) -> None:

@@ -9,10 +9,11 @@ import asyncio
 import os
 import unittest
 
-from support import double
+from support import DOUBLE, double
 
 from scenarios import Options
 from sdk_scenarios import Scenarios, repeat
+from stdio_scenarios import StdioScenarios
 
 
 class UpTo08(Scenarios, unittest.TestCase):
@@ -29,6 +30,15 @@ class From09(Scenarios, unittest.TestCase):
 
 class From09Busy(From09):
     processors_kept_busy = os.cpu_count() or 1
+
+
+class StdioUpTo08(StdioScenarios, unittest.TestCase):
+    script = DOUBLE.with_name("stdio.php")
+    env = {"MCP_DOUBLE_GENERATION": "08"}
+
+
+class StdioFrom09(StdioUpTo08):
+    env = {"MCP_DOUBLE_GENERATION": "09"}
 
 
 class BlobIsCaught(unittest.TestCase):

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import subprocess
 import time
 import unittest
 
-from support import AUTOLOAD, EXTENSION, SERVER, site
+from support import AUTOLOAD, SERVER, site
 
-from lib.servers import program
 from mcpclient import McpClient
 from mcpclient.http import HttpClient
 from scenarios import Ask, Options, Tally, judge, sentinel
 from sdk_scenarios import Scenarios
+from stdio_scenarios import StdioScenarios
 
 LONG_WAIT = float(os.environ.get("LONG_WAIT", "3"))
 
@@ -190,44 +188,9 @@ class StoreGone(RealSdk):
 
 
 @unittest.skipUnless(AUTOLOAD, "mcp/sdk is not installed, and MCP_SDK_AUTOLOAD names no other place")
-class Stdio(unittest.TestCase):
-    """The answer to a question is the next line on stdin; other calls are served meanwhile."""
-
-    def setUp(self) -> None:
-        command = [program("PHP", "php"), "-d", f"extension={EXTENSION}", str(SERVER.with_name("stdio.php"))]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.server = subprocess.Popen(command, env=os.environ | {"MCP_SDK_AUTOLOAD": str(AUTOLOAD)}, text=True, **pipes)
-        self.addCleanup(self.end)
-
-    def end(self) -> None:
-        self.server.stdin.close()
-        self.server.stdout.close()
-        self.server.kill()
-        self.server.wait()
-
-    def send(self, **message: object) -> None:
-        self.server.stdin.write(json.dumps({"jsonrpc": "2.0"} | message) + "\n")
-        self.server.stdin.flush()
-
-    def receive(self) -> dict:
-        return json.loads(self.server.stdout.readline())
-
-    def test_a_question_is_answered_on_the_same_pipe(self) -> None:
-        params = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}}
-        self.send(id=1, method="initialize", params=params | {"clientInfo": {"name": "t", "version": "1"}})
-        self.assertEqual(1, self.receive()["id"])
-        self.send(method="notifications/initialized")
-        for n in range(3):
-            call = {"name": "ask", "arguments": {"sentinel": f"q{n}"}, "_meta": {"progressToken": f"p{n}"}}
-            self.send(id=f"ask-{n}", method="tools/call", params=call)
-            self.assertEqual(f"p{n}", self.receive()["params"]["progressToken"])
-            question = self.receive()
-            self.assertEqual(f"q{n}", question["params"]["message"])
-            self.send(id="ping", method="ping")
-            self.assertEqual("ping", self.receive()["id"])
-            self.send(id=question["id"], result={"action": "accept", "content": {"answer": f"a{n}"}})
-            self.assertEqual(f"p{n}", self.receive()["params"]["progressToken"])
-            self.assertEqual(f"a{n}", self.receive()["result"]["content"][0]["text"])
+class Stdio(StdioScenarios, unittest.TestCase):
+    script = SERVER.with_name("stdio.php")
+    env = {"MCP_SDK_AUTOLOAD": str(AUTOLOAD)}
 
 
 @unittest.skipUnless(AUTOLOAD, "mcp/sdk is not installed, and MCP_SDK_AUTOLOAD names no other place")

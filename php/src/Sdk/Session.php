@@ -7,6 +7,8 @@ namespace McpState\Sdk;
 use Mcp\Server\Session\SessionInterface;
 use McpState\Exception\ExceptionInterface;
 use McpState\Exception\SessionNotFound;
+use McpState\Sdk\Internal\Call;
+use McpState\Sdk\Internal\CallStack;
 use McpState\Sdk\Internal\ElementChange;
 use McpState\Sdk\Internal\Exchange;
 use McpState\Sdk\Internal\Journal;
@@ -63,7 +65,8 @@ final class Session implements SessionInterface
 
     private readonly RequestMemory $memory;
 
-    private readonly bool $isOutsideFiber;
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber that made this object: none of a handler */
+    private readonly ?\WeakReference $madeIn;
 
     /** @internal Made by {@see SessionManager}. */
     public function __construct(
@@ -75,11 +78,19 @@ final class Session implements SessionInterface
     ) {
         $this->journal = new Journal();
         $this->memory = $exchange->memory();
-        $this->isOutsideFiber = \Fiber::getCurrent() === null;
+        $fiber = \Fiber::getCurrent();
+        $this->madeIn = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
     public function getId(): Uuid
     {
+        $call = $this->noteFiber();
+
+        if ($call !== null) {
+            // The SDK asks for the id when a handler is about to ask the client.
+            $call->requestId ??= CallStack::requestId();
+        }
+
         return $this->uuid;
     }
 
@@ -310,7 +321,7 @@ final class Session implements SessionInterface
         foreach ($entries as $id => $entry) {
             if (\is_int($id) && !isset($this->shownPending[$id])) {
                 $timeout = \is_array($entry) ? $entry['timeout'] ?? null : null;
-                $this->share->questions->ask($id, \is_numeric($timeout) ? (int) $timeout : 120);
+                $this->share->ask($id, \is_numeric($timeout) ? (int) $timeout : 120);
                 $this->asked[] = $id;
                 $this->shownPending[$id] = false;
             }
@@ -477,10 +488,15 @@ final class Session implements SessionInterface
         return null;
     }
 
-    private function noteFiber(): void
+    /** Notes the client's request whose handler calls; null where none does. */
+    private function noteFiber(): ?Call
     {
-        if ($this->isResolved && $this->isOutsideFiber) {
-            $this->share->noteFiber();
+        $fiber = $this->isResolved ? \Fiber::getCurrent() : null;
+
+        if ($fiber !== null && $fiber !== $this->madeIn?->get()) {
+            return $this->share->noteFiber($fiber);
         }
+
+        return null;
     }
 }

@@ -5,8 +5,11 @@ declare(strict_types=1);
 namespace McpState\Sdk;
 
 use Mcp\Server\Session\SessionManagerInterface;
+use McpState\CancelOutcome;
 use McpState\Exception\ExceptionInterface;
 use McpState\Exception\InvalidArgument;
+use McpState\Owner;
+use McpState\Sdk\Internal\CallStack;
 use McpState\Sdk\Internal\Exchange;
 use McpState\Sdk\Internal\PerContext;
 use McpState\Sdk\Internal\Sdk;
@@ -56,6 +59,9 @@ final class SessionManager implements SessionManagerInterface
     /** @var PerContext<array{?string}> what {@see actFor()} said */
     private readonly PerContext $principals;
 
+    /** @var PerContext<Owner> who has the requests of a context in flight before its exchange says so */
+    private readonly PerContext $holders;
+
     /**
      * @param Store|\Closure(): Store           $store       a store, or what opens it when it is first needed
      * @param int|null                          $ttl         milliseconds that a new session lives without being used;
@@ -103,6 +109,9 @@ final class SessionManager implements SessionManagerInterface
             ['resource_subscriptions', ...$collections],
             $maxWaiting === null ? null : new WaitingRoom($this->store(...), $maxWaiting),
         );
+        $this->holders = new PerContext();
+        [$holders, $scope] = [$this->holders, $this->scope];
+        $this->settings->takeOver = static fn (int|string $id) => $holders->get($scope->current())?->finishRequest($id);
     }
 
     /**
@@ -176,6 +185,12 @@ final class SessionManager implements SessionManagerInterface
             }
         }
 
+        if ($isResolved) {
+            foreach (CallStack::cancelledIds() as $requestId) {
+                $this->cancel($id, $requestId);
+            }
+        }
+
         return new Session($id, $share, $exchange, $isResolved);
     }
 
@@ -216,6 +231,44 @@ final class SessionManager implements SessionManagerInterface
     public function destroy(Uuid $id): bool
     {
         return $this->store()->destroySession($id->toRfc4122(), $this->principal());
+    }
+
+    /**
+     * Ends what a request of the client waits for: the question that its tool has asked ends with the JSON-RPC error
+     * -32800, in whatever process it waits. `notifications/cancelled` does this by itself; a server that hears of a
+     * cancellation in another way calls it. Never throws.
+     *
+     * @param int|string $requestId as the client sent it: `1` is not `"1"`
+     *
+     * @return bool whether one such request waits; of several with this id none is touched
+     */
+    public function cancel(Uuid $id, int|string $requestId): bool
+    {
+        try {
+            $outcome = $this->find($id->toRfc4122())?->cancelRequest($requestId);
+        } catch (ExceptionInterface $e) {
+            $this->logger->error("mcp-state: a request could not be cancelled: {$e->getMessage()}", ['exception' => $e]);
+
+            return false;
+        }
+
+        if ($outcome === CancelOutcome::Ambiguous) {
+            $this->logger->warning('mcp-state: a request is not cancelled: several with its id wait for the client');
+        }
+
+        return $outcome === CancelOutcome::Cancelled;
+    }
+
+    /**
+     * Says that $owner has the client's requests of the present context in flight, until an exchange of this manager says so
+     * itself: so that each is in flight once, and can be cancelled.
+     *
+     * @internal
+     */
+    public function holdRequests(?Owner $owner): void
+    {
+        $context = $this->scope->current();
+        $owner === null ? $this->holders->unset($context) : $this->holders->set($context, $owner);
     }
 
     /** The SDK's first call of each exchange. Now and then it collects expired sessions. */

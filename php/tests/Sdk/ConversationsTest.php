@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Sdk;
 
+use McpState\Sdk\Middleware\RejectDuplicateRequests;
 use McpState\Sdk\SessionManager;
 use McpState\Store;
 use McpState\Tests\Sdk\Double\Reply;
@@ -11,7 +12,12 @@ use McpState\Tests\Sdk\Double\Server;
 use McpState\Tests\Sdk\Double\Server08;
 use McpState\Tests\Sdk\Double\Server09;
 use McpState\Tests\Sdk\Double\Tools;
+use McpState\Tests\Sdk\Support\Handler;
+use McpState\Tests\Sdk\Support\Psr7;
 use McpState\Tests\Sdk\Support\SdkTestCase;
+use McpState\Tests\Support\Child;
+use Psr\Http\Message\ResponseInterface;
+use Symfony\Component\Uid\Uuid;
 
 /**
  * Whole exchanges on the double of the SDK, both generations. Streams are served turn by turn in one process: what the
@@ -170,6 +176,113 @@ final class ConversationsTest extends SdkTestCase
         self::assertEquals(['note://a.b' => true, 'note://c' => true], $kept['resource_subscriptions']);
     }
 
+    /** @dataProvider generations */
+    public function testACallThatIsCancelledWhileItWaitsEndsAndItsToolHearsWhy(string $generation): void
+    {
+        $session = $this->initialize($generation);
+        $stream = $this->post($generation, $session, $this->toolCall(7, 'ask', ['sentinel' => 'A']), $server);
+        $server->sleep = function () use ($generation, $session): void {
+            self::assertSame(1, $this->store()->openSession($session)?->stats()['in_flight']);
+            $this->cancel($generation, $session, 8);
+            $this->cancel($generation, $session, '7');
+            self::assertCount(1, $this->store()->openSession($session)?->allPending() ?? []);
+            $this->cancel($generation, $session, 7);
+        };
+        $result = self::result($stream, $questions);
+        self::assertSame(7, $result[0]);
+        self::assertStringContainsString('the client has cancelled the request', $result[1]);
+        self::assertSame([], $this->store()->openSession($session)?->allPending());
+
+        // A late answer is refused, and an id that was cancelled may be used again.
+        $this->answerAll($generation, $session, $questions);
+        self::assertTrue($this->log->has('is discarded: Cancelled') || $generation === Server09::class);
+        unset($stream, $server);
+        self::assertSame([7, 'x'], self::result($this->post($generation, $session, $this->toolCall(7, 'echo', ['sentinel' => 'x']))));
+    }
+
+    /** @dataProvider generations */
+    public function testASleepingLookWakesForACancellation(string $generation): void
+    {
+        $session = $this->initialize($generation);
+        $manager = $this->manager();
+        $server = new $generation($manager, Tools::all());
+        $call = $this->toolCall(7, 'ask', ['sentinel' => 'A']);
+        $stream = $server->post(\json_encode(['jsonrpc' => '2.0'] + $call), $session);
+        $manager->whileWaiting(static fn () => throw new \LogicException('it has slept for a second'));
+        $child = Child::start(
+            'usleep(100000); say($store->openSession($args[0])->cancelRequest(7)->name);',
+            $this->dsn(),
+            $session,
+        );
+        self::assertStringContainsString('the client has cancelled the request', self::result($stream)[1]);
+        self::assertSame('Cancelled', $child->hear());
+    }
+
+    /** @dataProvider generations */
+    public function testOfTwoWaitingCallsWithOneIdNeitherIsCancelled(string $generation): void
+    {
+        $session = $this->initialize($generation);
+        $first = $this->post($generation, $session, $this->toolCall(1, 'ask', ['sentinel' => 'A']), $one);
+        $second = $this->post($generation, $session, $this->toolCall(1, 'ask', ['sentinel' => 'B']), $other);
+        $this->cancel($generation, $session, 1);
+        self::assertTrue($this->log->has('several with its id wait'));
+        self::assertCount(2, $this->store()->openSession($session)?->allPending() ?? []);
+        unset($first, $second, $one, $other);
+    }
+
+    /** @dataProvider generations */
+    public function testACallThatIsGuardedAgainstDuplicatesIsInFlightOnceAndCanBeCancelled(string $generation): void
+    {
+        $session = $this->initialize($generation);
+        $manager = $this->manager(blocking: false);
+        $guard = new RejectDuplicateRequests($manager, Psr7::responses(), Psr7::streams());
+        $call = \json_encode(['jsonrpc' => '2.0'] + $this->toolCall(7, 'ask', ['sentinel' => 'A']));
+        $reply = null;
+        $response = $guard->process(Psr7::post($call, $session), new Handler(
+            static function () use ($generation, $manager, $call, $session, &$reply): ResponseInterface {
+                $reply = (new $generation($manager, Tools::all()))->post($call, $session);
+
+                return Psr7::response('', 'text/event-stream');
+            },
+        ));
+        self::assertSame(1, $this->store()->openSession($session)?->stats()['in_flight']);
+        self::assertTrue($this->manager()->cancel(Uuid::fromString($session), 7));
+        self::assertStringContainsString('the client has cancelled the request', self::result($reply)[1]);
+        $response->getBody()->getContents();
+        self::assertSame(0, $this->store()->openSession($session)?->stats()['in_flight']);
+    }
+
+    /** @dataProvider generations */
+    public function testOfABatchThatAsksTwiceTheLastGetsItsOwnAnswerAndTheFirstIsToldThatItWasGivenUp(string $generation): void
+    {
+        $session = $this->initialize($generation);
+        $calls = [
+            ['jsonrpc' => '2.0'] + $this->toolCall(1, 'ask', ['sentinel' => 'A']),
+            ['jsonrpc' => '2.0'] + $this->toolCall(2, 'ask', ['sentinel' => 'B']),
+        ];
+        $server = $this->server($generation);
+        $stream = $server->post(\json_encode($calls), $session);
+        $messages = [];
+        $server->sleep = function () use ($generation, $session, &$messages): void {
+            foreach (\array_filter($messages, static fn (array $message): bool => isset($message['method'])) as $question) {
+                $this->answerAll($generation, $session, [$question['params']['message'] => $question['id']]);
+            }
+        };
+        ($stream->stream)(static function (string $message) use (&$messages): void {
+            $messages[] = \json_decode($message, true);
+        });
+        $responses = \array_column(\array_filter($messages, static fn (array $m): bool => !isset($m['method'])), null, 'id');
+        self::assertSame('to B', $responses[2]['result']['content'][0]['text']);
+        self::assertStringContainsString('given up this request', $responses[1]['error']['message']);
+        self::assertSame([], $this->store()->openSession($session)?->allPending());
+    }
+
+    private function cancel(string $generation, string $session, int|string $requestId): void
+    {
+        $message = ['method' => 'notifications/cancelled', 'params' => ['requestId' => $requestId]];
+        self::assertSame(202, $this->post($generation, $session, $message)->status);
+    }
+
     private function initialize(string $generation): string
     {
         $params = ['protocolVersion' => '2025-11-25', 'clientInfo' => ['name' => 'client']];
@@ -211,7 +324,7 @@ final class ConversationsTest extends SdkTestCase
      *
      * @return array{mixed, string} the id and the text of the result
      */
-    private static function result(Reply $reply, array &$questions = []): array
+    private static function result(Reply $reply, ?array &$questions = []): array
     {
         $last = null;
         $write = static function (string $text) use (&$questions, &$last): void {

@@ -20,14 +20,7 @@ use McpState\Tests\Sdk\Double\Server09;
 use McpState\Tests\Sdk\Double\Tools;
 use Psr\Log\AbstractLogger;
 
-require __DIR__ . '/../../../php/autoload.php';
-require __DIR__ . '/../../../php/tests/Sdk/autoload.php';
-
-spl_autoload_register(static function (string $class): void {
-    if (str_starts_with($class, 'McpState\\Tests\\')) {
-        require __DIR__ . '/../../../php/tests/' . strtr(substr($class, 15), '\\', '/') . '.php';
-    }
-});
+require __DIR__ . '/autoload.php';
 
 header('X-Worker-Pid: ' . getmypid());
 

@@ -13,28 +13,41 @@ use McpState\Owner;
  */
 final class Question
 {
+    private const INTERNAL_ERROR = -32603;
+
     /** @var array<string, mixed>|null the JSON-RPC error that answers it where the store does not */
     public ?array $error = null;
 
     /** The owner that has registered it in the store; null: none has. */
     public ?Owner $owner = null;
 
+    /** Whether the SDK has been shown how it ended. */
+    public bool $isShown = false;
+
     public function __construct(
         public readonly int $id,
         /** `hrtime` at which it ends where the store cannot be asked. */
         public readonly int $deadline,
+        /** The client's request in whose course it was asked, where it is known. */
+        public readonly ?Call $call,
     ) {
     }
 
     /** Answers it with an error, unless it has one. The tool that asked hears of it. */
-    public function refuse(string $why): void
+    public function refuse(string $why, int $code = self::INTERNAL_ERROR): void
     {
-        $this->error ??= self::error($this->id, "The question to the client ended: $why");
+        $this->error ??= self::error($this->id, "The question to the client ended: $why", $code);
+    }
+
+    /** Whether the SDK is done with it, now that $call asks anew: a fiber waits for one answer at a time. */
+    public function isOver(?Call $call): bool
+    {
+        return $this->call === null ? $this->isShown : $this->call === $call || $this->call->hasEnded();
     }
 
     /** @return array<string, mixed> a JSON-RPC error response */
-    public static function error(int|string $id, string $message): array
+    public static function error(int|string $id, string $message, int $code = self::INTERNAL_ERROR): array
     {
-        return ['jsonrpc' => '2.0', 'id' => $id, 'error' => ['code' => -32603, 'message' => $message]];
+        return ['jsonrpc' => '2.0', 'id' => $id, 'error' => ['code' => $code, 'message' => $message]];
     }
 }

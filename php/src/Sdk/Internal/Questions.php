@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 use McpState\Exception\ExceptionInterface;
+use McpState\Exception\InvalidArgument;
 use McpState\Exception\LimitExceeded;
 use McpState\Exception\OwnerExpired;
 use McpState\Exception\SessionNotFound;
@@ -20,12 +21,18 @@ use McpState\WaitStatus;
  * it decide by its own clock. A question that the store refuses, or whose session ended, is *answered here* with an
  * error, which the SDK hands to the tool that asked.
  *
+ * A question belongs to the fiber that asked it, and to nobody when the fiber has ended: the SDK up to 0.8 would give its
+ * answer, or its timeout, to whichever fiber the transport serves next.
+ *
  * @internal
  */
 final class Questions
 {
     /** Where a request id comes from when the store gives none: far from those it gives. */
     private const LOCAL_IDS = 1 << 52;
+
+    /** The JSON-RPC error code of a question that ended since the client cancelled the request it was asked for. */
+    private const REQUEST_CANCELLED = -32800;
 
     /** The longest timeout the store takes: ten years. */
     private const MAX_TIMEOUT_S = 315_360_000;
@@ -35,6 +42,9 @@ final class Questions
 
     /** @var array<int, string> ids that were given while the store gave none, and why: their questions are refused */
     private array $localIds = [];
+
+    /** @var list<Call> client's requests that this exchange's owner has in flight */
+    private array $inFlight = [];
 
     /** This exchange's place among those that wait, where their number is limited. */
     private ?Owner $place = null;
@@ -70,11 +80,17 @@ final class Questions
         return $id;
     }
 
-    /** Registers what the exchange asks the client, for $timeoutS seconds. */
-    public function ask(int $id, int $timeoutS): void
+    /** Registers what $call asks the client, for $timeoutS seconds. */
+    public function ask(int $id, int $timeoutS, ?Call $call): void
     {
+        foreach ($this->asked as $earlier) {
+            if ($earlier->isOver($call)) {
+                $this->finish($earlier->id);
+            }
+        }
+
         $timeoutMs = 1000 * \max(0, \min($timeoutS, self::MAX_TIMEOUT_S));
-        $question = $this->asked[$id] = new Question($id, \hrtime(true) + 1_000_000 * $timeoutMs);
+        $question = $this->asked[$id] = new Question($id, \hrtime(true) + 1_000_000 * $timeoutMs, $call);
 
         if (isset($this->localIds[$id])) {
             $question->refuse($this->localIds[$id]);
@@ -136,6 +152,56 @@ final class Questions
         }
     }
 
+    /** The client's request that $fiber serves, where it has asked something. */
+    public function callOf(\Fiber $fiber): ?Call
+    {
+        foreach ($this->asked as $question) {
+            if ($question->call?->isOf($fiber)) {
+                return $question->call;
+            }
+        }
+
+        foreach ($this->inFlight as $call) {
+            if ($call->isOf($fiber)) {
+                return $call;
+            }
+        }
+
+        return null;
+    }
+
+    /**
+     * Finishes what fibers asked that have ended.
+     *
+     * @return list<int|string> ids of the client's requests whose fiber the SDK let go of while it waited
+     */
+    public function finishEnded(): array
+    {
+        $abandoned = [];
+
+        foreach ($this->asked as $id => $question) {
+            if ($question->call?->hasEnded()) {
+                $this->finish($id);
+
+                if (!$question->isShown && $question->call->requestId !== null) {
+                    $abandoned[] = $question->call->requestId;
+                }
+            }
+        }
+
+        foreach ($this->inFlight as $at => $call) {
+            if ($call->hasEnded()) {
+                unset($this->inFlight[$at]);
+                $this->owned->asOwner(
+                    'a request could not be finished',
+                    static fn (Owner $owner) => $owner->finishRequest($call->requestId ?? ''),
+                );
+            }
+        }
+
+        return $abandoned;
+    }
+
     /**
      * Whether $row is a request that was refused, which the client must not see.
      *
@@ -172,6 +238,7 @@ final class Questions
                 0,
                 Interest::Resolution,
                 Interest::Message,
+                Interest::Cancellation,
             ));
             $entries = $this->look($waitMs);
             $mayBlock = $result?->status === WaitStatus::Deadline || $result?->status === WaitStatus::Interrupted;
@@ -216,8 +283,14 @@ final class Questions
     {
         $question = $this->asked[$id] ?? null;
 
-        if ($question === null || $question->error !== null) {
-            return $question?->error;
+        if ($question === null) {
+            return null;
+        }
+
+        if ($question->error !== null) {
+            $question->isShown = true;
+
+            return $question->error;
         }
 
         $payload = $this->owned->asOwner(
@@ -227,7 +300,10 @@ final class Questions
         $response = $payload === null ? null : \json_decode($payload, true);
         $this->refuseLost();
 
-        return \is_array($response) ? $response : $question->error;
+        $response = \is_array($response) ? $response : $question->error;
+        $question->isShown = $question->isShown || $response !== null;
+
+        return $response;
     }
 
     /**
@@ -279,7 +355,44 @@ final class Questions
     private function register(Question $question, int $timeoutMs): void
     {
         $question->owner = $this->owned->owner();
+        $this->begin($question->call, $question->owner);
         $question->owner?->registerPending($question->id, $timeoutMs);
+    }
+
+    /** Says that the client's request is in flight, so that the client can cancel it. */
+    private function begin(?Call $call, ?Owner $owner): void
+    {
+        if ($owner === null || $call?->requestId === null || \in_array($call, $this->inFlight, true)) {
+            return;
+        }
+
+        try {
+            $owner->beginRequest($call->requestId);
+            $this->inFlight[] = $call;
+        } catch (LimitExceeded | InvalidArgument $e) {
+            $this->owned->failed('a request that waits for the client cannot be cancelled', $e);
+
+            return;
+        }
+
+        try {
+            ($this->settings->takeOver)($call->requestId);
+        } catch (ExceptionInterface $e) {
+            $this->owned->logger()->notice("mcp-state: a request is in flight twice: {$e->getMessage()}");
+        }
+    }
+
+    /** Ends what was asked in the course of a request that the client has cancelled. */
+    private function endCancelled(Owner $owner, Question $question): void
+    {
+        $requestId = $question->call?->requestId;
+
+        if ($requestId !== null && \in_array($question->call, $this->inFlight, true) && $owner->isCancelled($requestId)) {
+            $request = $owner->pendingRequest($question->id);
+            $request->cancel();
+            $request->claim();
+            $question->refuse('the client has cancelled the request', self::REQUEST_CANCELLED);
+        }
     }
 
     /** @throws ExceptionInterface */
@@ -325,7 +438,11 @@ final class Questions
         $entries = [];
         $infos = $this->owned->session() === null ? null : $this->owned->asOwner(
             'pending requests could not be read',
-            static fn (Owner $owner): array => $owner->pending(),
+            function (Owner $owner): array {
+                \array_map(fn (Question $question) => $this->endCancelled($owner, $question), $this->asked);
+
+                return $owner->pending();
+            },
         );
         $this->refuseLost();
 
@@ -338,7 +455,9 @@ final class Questions
                 $this->asked[$info->id]->refuse('it was cancelled');
             }
 
-            $entries += self::entry($info->id, $info->status === PendingStatus::TimedOut);
+            $isTimedOut = $info->status === PendingStatus::TimedOut;
+            $this->asked[$info->id]->isShown = $this->asked[$info->id]->isShown || $isTimedOut;
+            $entries += self::entry($info->id, $isTimedOut);
             $isReady = $isReady || $info->status !== PendingStatus::Waiting;
             $waitMs = \min($waitMs ?? \PHP_INT_MAX, $info->remainingMs);
         }
@@ -351,7 +470,9 @@ final class Questions
             }
 
             // While the store cannot be asked, a question neither goes nor lasts for ever.
-            $entries += self::entry($id, $question->error === null && \hrtime(true) > $question->deadline);
+            $isTimedOut = $question->error === null && \hrtime(true) > $question->deadline;
+            $question->isShown = $question->isShown || $isTimedOut;
+            $entries += self::entry($id, $isTimedOut);
             $isReady = true;
         }
 

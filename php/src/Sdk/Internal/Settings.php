@@ -16,6 +16,9 @@ final class Settings
     /** @var (\Closure(): mixed)|null runs at least once a second while a read blocks */
     public ?\Closure $whileWaiting = null;
 
+    /** @var \Closure(int|string): mixed runs when an exchange says itself that a client's request is in flight */
+    public \Closure $takeOver;
+
     /** @param list<string> $collections keys of attributes that are merged element by element */
     public function __construct(
         public readonly LoggerInterface $logger,
@@ -26,5 +29,6 @@ final class Settings
         public readonly array $collections,
         public readonly ?WaitingRoom $waitingRoom,
     ) {
+        $this->takeOver = static fn (): mixed => null;
     }
 }

@@ -34,8 +34,8 @@ final class Share
     /** Whether the fiber has been given something to go on with since the last turn of the loop began. */
     private bool $isFiberResumed = false;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null */
-    private ?\WeakReference $fiber = null;
+    /** The client's request whose handler was seen last. */
+    private ?Call $call = null;
 
     public function __construct(
         public readonly string $id,
@@ -78,7 +78,8 @@ final class Share
     {
         if ($isLoop) {
             $this->isTurnStart = true;
-            $this->isFiberResumed = $this->fiber?->get()?->isTerminated() ?? false;
+            $this->isFiberResumed = $this->call?->hasReturned() ?? false;
+            $this->answerAbandoned();
         }
 
         return $this->outbox->rows($isLoop && $this->isStream);
@@ -96,6 +97,7 @@ final class Share
         $mayBlock = $this->isTurnStart && $this->settings->mayBlock;
         $this->isTurnStart = false;
         $this->isStream = true;
+        $this->answerAbandoned();
         $entries = $this->questions->entries($mayBlock, $isWaiting);
         $this->isFiberResumed = $this->isFiberResumed || !$isWaiting;
 
@@ -173,14 +175,20 @@ final class Share
         }
     }
 
-    /** Notes the fiber that runs now as the one that serves the client's request. */
-    public function noteFiber(): void
+    /** Registers what the fiber that was suspended last asks the client. */
+    public function ask(int $id, int $timeoutS): void
     {
-        $current = \Fiber::getCurrent();
+        $this->questions->ask($id, $timeoutS, $this->call?->isSuspended() ? $this->call : null);
+    }
 
-        if ($current !== null && $this->fiber === null) {
-            $this->fiber = \WeakReference::create($current);
+    /** Notes that $fiber, which runs now, serves a request of the client. */
+    public function noteFiber(\Fiber $fiber): Call
+    {
+        if (!$this->call?->isOf($fiber)) {
+            $this->call = $this->questions->callOf($fiber) ?? new Call($fiber);
         }
+
+        return $this->call;
     }
 
     /** Whether a fiber that was resumed by the loop has come to its end, when nothing holds on to it any longer. */
@@ -193,6 +201,19 @@ final class Share
     public function isIdle(): bool
     {
         return $this->questions->isEmpty() && $this->outbox->isEmpty();
+    }
+
+    /** Answers the client's requests whose fiber the SDK let go of: nobody else will. */
+    private function answerAbandoned(): void
+    {
+        foreach ($this->questions->finishEnded() as $requestId) {
+            $why = 'The server has given up this request: the SDK serves one request that waits for the client at a time.';
+            $this->logger()->warning("mcp-state: the SDK has given up a request that waited for the client, which is told so");
+            $this->outbox->append([
+                'message' => (string) Value::encode(Question::error($requestId, $why)),
+                'context' => ['type' => 'response'],
+            ]);
+        }
     }
 
     /** Ends the owner. What it did not deliver goes with it. */

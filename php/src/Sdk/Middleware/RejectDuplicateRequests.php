@@ -72,17 +72,27 @@ final class RejectDuplicateRequests implements MiddlewareInterface
                 }
             }
 
+            $this->sessions->holdRequests($owner);
             $response = $handler->handle($request);
             $isServed = \str_starts_with($response->getHeaderLine('Content-Type'), 'text/event-stream');
 
             return $isServed
-                ? $response->withBody(new AtEndStream($response->getBody(), static fn () => $owner->detach()))
+                ? $response->withBody(new AtEndStream($response->getBody(), fn () => $this->end($owner)))
                 : $response;
         } finally {
             if (!$isServed) {
+                $this->sessions->holdRequests(null);
                 $owner->detach();
             }
         }
+    }
+
+    /** The stream has been read: the exchange is over, and its ids are free. */
+    private function end(Owner $owner): void
+    {
+        $this->sessions->holdRequests(null);
+        $this->sessions->release();
+        $owner->detach();
     }
 
     private static function begin(Owner $owner, int|string $id): bool

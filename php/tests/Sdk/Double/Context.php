@@ -21,7 +21,12 @@ final class Context
     public function elicit(string $message, int $timeoutS = 120): string
     {
         $request = ['jsonrpc' => '2.0', 'method' => 'elicitation/create', 'params' => ['message' => $message]];
-        $response = \Fiber::suspend(['type' => 'request', 'request' => $request, 'timeout' => $timeoutS]);
+        $response = \Fiber::suspend([
+            'type' => 'request',
+            'request' => $request,
+            'timeout' => $timeoutS,
+            'session_id' => $this->session->getId()->toRfc4122(),
+        ]);
 
         if (!\is_array($response)) {
             throw new \RuntimeException('The stream gave neither a response nor an error.');
@@ -41,7 +46,11 @@ final class Context
         if ($token !== null) {
             $params = ['progressToken' => $token, 'progress' => $progress, 'total' => $total];
             $notification = ['jsonrpc' => '2.0', 'method' => 'notifications/progress', 'params' => $params];
-            \Fiber::suspend(['type' => 'notification', 'notification' => $notification]);
+            \Fiber::suspend([
+                'type' => 'notification',
+                'notification' => $notification,
+                'session_id' => $this->session->getId()->toRfc4122(),
+            ]);
         }
     }
 }

@@ -12,7 +12,8 @@ use Symfony\Component\Uid\Uuid;
  * What an SDK server asks of its session manager, call by call: a double of the SDK, written from a description of its
  * call sequences and not from its code. The subclasses are its two generations.
  *
- * One object serves one exchange, as a PHP process under php-fpm does. A tool is a function of its arguments and a
+ * One object serves one exchange, as a PHP process under php-fpm does, or one client on a pipe. It holds on to one fiber:
+ * when a second one waits for the client, the first is gone, as with the SDK's transports. A tool is a function of its arguments and a
  * {@see Context}; it runs in a fiber, and asks the client by suspending it.
  */
 abstract class Server
@@ -44,32 +45,72 @@ abstract class Server
     public function post(string $input, ?string $sessionId): Reply
     {
         $this->sessions->gc();
-        $message = \json_decode($input, true);
+        $body = \json_decode($input, true);
 
-        if (!\is_array($message)) {
+        if (!\is_array($body)) {
             return new Reply(400, self::encode(self::error(null, -32700, 'Parse error')));
         }
 
-        if (($message['method'] ?? null) === 'initialize') {
-            $session = $this->sessions->create();
-        } else {
-            try {
-                $uuid = Uuid::fromString((string) $sessionId);
-            } catch (\InvalidArgumentException) {
-                return new Reply(400, self::encode(self::error($message['id'] ?? null, -32600, 'No session id')));
-            }
+        $messages = \array_map(
+            static fn (array $data): Message => new Message($data),
+            \array_is_list($body) ? $body : [$body],
+        );
+        $session = $this->resolve($messages, $sessionId);
 
-            if (!$this->sessions->exists($uuid)) {
-                return new Reply(404, self::encode(self::error($message['id'] ?? null, -32600, 'Session not found')));
-            }
-
-            $session = $this->sessions->createWithId($uuid);
+        if ($session instanceof Reply) {
+            return $session;
         }
 
-        $reply = $this->process($message, $session);
-        $reply->sessionId = $session->getId()->toRfc4122();
+        foreach ($messages as $message) {
+            $this->process($message, $session);
+        }
+
+        $session->save();
+        $id = $session->getId();
+        $reply = $this->fiber === null ? self::json([...$this->consume($id), ...$this->direct()]) : $this->stream($id);
+        $reply->sessionId = $id->toRfc4122();
 
         return $reply;
+    }
+
+    /**
+     * Serves one client, line by line.
+     *
+     * @param resource $input
+     * @param resource $output
+     */
+    public function stdio($input, $output): void
+    {
+        $id = null;
+        $write = static fn (string $message) => \fwrite($output, $message . "\n");
+        \stream_set_blocking($input, false);
+
+        while (!\feof($input)) {
+            $line = \fgets($input);
+
+            if ($line === false) {
+                \usleep(5000);
+            } else {
+                $reply = $this->post($line, $id?->toRfc4122());
+                $id ??= Uuid::fromString((string) $reply->sessionId);
+                \array_map($write, \array_column($this->direct(), 'message'));
+
+                if ($reply->body !== null) {
+                    $write($reply->body);
+                }
+            }
+
+            if ($this->fiber?->isTerminated()) {
+                $write(self::encode($this->fiber->getReturn()));
+                $this->fiber = null;
+            } elseif ($this->fiber !== null) {
+                $this->turn($id);
+            }
+
+            if ($id !== null) {
+                \array_map($write, \array_column($this->consume($id), 'message'));
+            }
+        }
     }
 
     public function delete(string $sessionId): Reply
@@ -79,27 +120,39 @@ abstract class Server
         return new Reply(200);
     }
 
-    /** @param array<string, mixed> $message */
-    abstract protected function process(array $message, SessionInterface $session): Reply;
+    abstract protected function process(Message $message, SessionInterface $session): void;
 
-    /** Serves the client while the fiber waits for it. */
-    abstract protected function loop(Uuid $id, \Closure $write): void;
+    /** Looks once for what the fiber waits for: whether it was resumed. */
+    abstract protected function turn(Uuid $id): bool;
 
-    /** @param array<string, mixed> $request */
-    protected function begin(array $request, SessionInterface $session): void
+    /**
+     * Takes the session's queue.
+     *
+     * @return list<array{message: string}>
+     */
+    abstract protected function consume(Uuid $id): array;
+
+    /**
+     * Takes the responses that do not go through the session.
+     *
+     * @return list<array{message: string}>
+     */
+    protected function direct(): array
     {
-        $session->set(self::META, $request['params']['_meta'] ?? []);
+        return [];
+    }
+
+    protected function begin(Message $request, SessionInterface $session): void
+    {
+        $session->set(self::META, $request->data['params']['_meta'] ?? []);
         $session->set(self::CODEC, new Codec(self::SIGNING_KEY));
         $session->set(self::TOKEN, null);
     }
 
-    /**
-     * @param array<string, mixed> $request
-     *
-     * @return array<string, mixed>
-     */
-    protected function respond(array $request, SessionInterface $session): array
+    /** @return array<string, mixed> */
+    protected function respond(Message $message, SessionInterface $session): array
     {
+        $request = $message->data;
         $params = $request['params'] ?? [];
 
         try {
@@ -125,7 +178,14 @@ abstract class Server
     {
         return new Reply(200, stream: function (\Closure $write) use ($id): void {
             try {
-                $this->loop($id, $write);
+                while ($this->fiber->isSuspended()) {
+                    \array_map($write, \array_column($this->consume($id), 'message'));
+
+                    if (!$this->turn($id)) {
+                        $this->sleep();
+                    }
+                }
+
                 $write(self::encode($this->fiber?->getReturn()));
             } finally {
                 $this->fiber = null;
@@ -159,6 +219,26 @@ abstract class Server
             1 => new Reply(200, $messages[0]),
             default => new Reply(200, '[' . \implode(',', $messages) . ']'),
         };
+    }
+
+    /** @param list<Message> $messages */
+    private function resolve(array $messages, ?string $sessionId): SessionInterface|Reply
+    {
+        if ($messages[0]->getMethod() === 'initialize') {
+            return $this->sessions->create();
+        }
+
+        try {
+            $uuid = Uuid::fromString((string) $sessionId);
+        } catch (\InvalidArgumentException) {
+            return new Reply(400, self::encode(self::error($messages[0]->getId(), -32600, 'No session id')));
+        }
+
+        if (!$this->sessions->exists($uuid)) {
+            return new Reply(404, self::encode(self::error($messages[0]->getId(), -32600, 'Session not found')));
+        }
+
+        return $this->sessions->createWithId($uuid);
     }
 
     /** @return array<string, mixed> */

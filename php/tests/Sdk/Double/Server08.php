@@ -10,61 +10,46 @@ use Symfony\Component\Uid\Uuid;
 /** The SDK from 0.5 to 0.8: everything that goes to the client goes through the session's queue. */
 final class Server08 extends Server
 {
-    protected function process(array $message, SessionInterface $session): Reply
+    protected function process(Message $message, SessionInterface $session): void
     {
-        if (isset($message['method'], $message['id'])) {
+        if (isset($message->data['method'], $message->data['id'])) {
             $this->request($message, $session);
-        } elseif (isset($message['method'])) {
+        } elseif (isset($message->data['method'])) {
             $session->set('initialized', true);
         } else {
-            $session->set(self::RESPONSES . $message['id'], $message);
+            $session->set(self::RESPONSES . $message->data['id'], $message->data);
             $session->forget(self::META);
         }
-
-        $session->save();
-
-        return $this->fiber === null ? self::json($this->consume($session->getId())) : $this->stream($session->getId());
     }
 
-    protected function loop(Uuid $id, \Closure $write): void
+    protected function turn(Uuid $id): bool
     {
-        while ($this->fiber->isSuspended()) {
-            foreach ($this->consume($id) as $row) {
-                $write($row['message']);
+        $pending = $this->sessions->createWithId($id)->get(self::PENDING, []);
+
+        if ($pending === []) {
+            $this->resume(null, $id);
+
+            return true;
+        }
+
+        foreach ($pending as $entry) {
+            $answer = $this->answer($entry['request_id'], $id);
+
+            if ($answer === null && \time() - $entry['timestamp'] >= $entry['timeout']) {
+                $answer = self::error($entry['request_id'], -32603, 'Request timed out');
             }
 
-            $pending = $this->sessions->createWithId($id)->get(self::PENDING, []);
+            if ($answer !== null) {
+                $this->resume($answer, $id);
 
-            if ($pending === []) {
-                $this->resume(null, $id);
-
-                continue;
-            }
-
-            $isResumed = false;
-
-            foreach ($pending as $entry) {
-                $answer = $this->answer($entry['request_id'], $id);
-
-                if ($answer === null && \time() - $entry['timestamp'] >= $entry['timeout']) {
-                    $answer = self::error($entry['request_id'], -32603, 'Request timed out');
-                }
-
-                if ($answer !== null) {
-                    $this->resume($answer, $id);
-                    $isResumed = true;
-
-                    break;
-                }
-            }
-
-            if (!$isResumed) {
-                $this->sleep();
+                return true;
             }
         }
+
+        return false;
     }
 
-    private function request(array $request, SessionInterface $session): void
+    private function request(Message $request, SessionInterface $session): void
     {
         $this->begin($request, $session);
         $fiber = new \Fiber(fn (): array => $this->respond($request, $session));
@@ -116,7 +101,7 @@ final class Server08 extends Server
         $session->set(self::QUEUE, $queue);
     }
 
-    private function consume(Uuid $id): array
+    protected function consume(Uuid $id): array
     {
         $session = $this->sessions->createWithId($id);
         $queue = $session->get(self::QUEUE, []);

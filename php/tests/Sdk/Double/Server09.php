@@ -13,64 +13,56 @@ use Symfony\Component\Uid\Uuid;
  */
 final class Server09 extends Server
 {
-    private ?array $response = null;
+    /** @var list<array<string, mixed>> */
+    private array $responses = [];
 
     private ?int $awaited = null;
 
-    protected function process(array $message, SessionInterface $session): Reply
+    protected function process(Message $message, SessionInterface $session): void
     {
-        if (isset($message['method'], $message['id'])) {
+        if (isset($message->data['method'], $message->data['id'])) {
             $this->request($message, $session);
-        } elseif (isset($message['method'])) {
+        } elseif (isset($message->data['method'])) {
             $session->set('initialized', true);
         } else {
-            $this->response($message, $session);
+            $this->response($message->data, $session);
         }
-
-        $session->save();
-
-        if ($this->fiber !== null) {
-            return $this->stream($session->getId());
-        }
-
-        $rows = $this->consume($session->getId());
-
-        return self::json($this->response === null ? $rows : [...$rows, ['message' => self::encode($this->response)]]);
     }
 
-    protected function loop(Uuid $id, \Closure $write): void
+    protected function direct(): array
     {
-        while ($this->fiber->isSuspended()) {
-            foreach ($this->consume($id) as $row) {
-                $write($row['message']);
-            }
+        [$responses, $this->responses] = [$this->responses, []];
 
-            $pending = $this->pending($id);
-
-            if ($this->awaited === null || !isset($pending[$this->awaited])) {
-                $this->resume(null, $id);
-
-                continue;
-            }
-
-            $answer = $this->answer($this->awaited, $id);
-
-            if ($answer !== null) {
-                $this->resume($answer, $id);
-            } else {
-                $this->sleep();
-            }
-        }
+        return \array_map(static fn (array $response): array => ['message' => self::encode($response)], $responses);
     }
 
-    private function request(array $request, SessionInterface $session): void
+    protected function turn(Uuid $id): bool
+    {
+        $pending = $this->pending($id);
+
+        if ($this->awaited === null || !isset($pending[$this->awaited])) {
+            $this->resume(null, $id);
+
+            return true;
+        }
+
+        $answer = $this->answer($this->awaited, $id);
+
+        if ($answer !== null) {
+            $this->resume($answer, $id);
+        }
+
+        return $answer !== null;
+    }
+
+    private function request(Message $request, SessionInterface $session): void
     {
         $this->begin($request, $session);
         $fiber = new \Fiber(fn (): array => $this->respond($request, $session));
         $yielded = $fiber->start();
 
         if (!$fiber->isSuspended()) {
-            $this->response = $fiber->getReturn();
+            $this->responses[] = $fiber->getReturn();
 
             return;
         }
@@ -88,7 +80,7 @@ final class Server09 extends Server
             $this->fiber = $fiber;
         } else {
             $session->hydrate($before);
-            $this->response = self::error($request['id'], -32603, 'The session could not be saved.');
+            $this->responses[] = self::error($request->data['id'], -32603, 'The session could not be saved.');
         }
     }
 
@@ -138,7 +130,7 @@ final class Server09 extends Server
         $session->set(self::QUEUE, $queue);
     }
 
-    private function consume(Uuid $id): array
+    protected function consume(Uuid $id): array
     {
         $session = $this->sessions->createWithId($id);
         $queue = $session->get(self::QUEUE, []);

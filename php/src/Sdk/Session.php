@@ -32,8 +32,11 @@ use Symfony\Component\Uid\Uuid;
  *
  * Get-then-set is not atomic, whatever lies in between. {@see update()}, {@see pull()} and `set(…, overwrite: false)` are.
  *
- * **Objects** other than plain data (`stdClass`, `JsonSerializable`, enums), and everything under a key that is a class
- * name, stay in the memory of this request: they are never stored.
+ * **Objects** other than plain data (`stdClass`, `JsonSerializable`, enums), and everything under the name of a class of
+ * the SDK, stay in the memory of this request: they are never stored.
+ *
+ * **What cannot be kept**, a value that JSON cannot express or a key that the store cannot hold, makes the next `save()`
+ * say false. Everything else is committed.
  */
 final class Session implements SessionInterface
 {
@@ -56,6 +59,12 @@ final class Session implements SessionInterface
 
     /** @var list<array<string, mixed>> messages to a session that this exchange does not serve, until save() */
     private array $broadcasts = [];
+
+    /** @var array<array-key, mixed> values under keys that the store cannot hold, until save() */
+    private array $unstorable = [];
+
+    /** Whether something was not kept that was noted since the last save(). */
+    private bool $hasLost = false;
 
     /** @var array<string, array<array-key, mixed>> collections as they were committed when this object read them */
     private array $collections = [];
@@ -97,7 +106,8 @@ final class Session implements SessionInterface
     /**
      * Commits what was noted here and says that the session is in use.
      *
-     * @return bool whether the session still exists and everything was committed. It is never created anew
+     * @return bool whether the session still exists and everything was committed. False where something cannot be kept,
+     *              which the log names; the rest is committed then. The session is never created anew
      */
     public function save(): bool
     {
@@ -107,8 +117,10 @@ final class Session implements SessionInterface
             }
 
             $this->broadcasts = [];
+            $exists = $this->commit();
+            [$hasLost, $this->hasLost] = [$this->hasLost, false];
 
-            return $this->commit();
+            return $exists && !$hasLost;
         } catch (ExceptionInterface $e) {
             $this->share->failed('the session could not be saved', $e);
 
@@ -124,7 +136,7 @@ final class Session implements SessionInterface
             Key::Pending => $this->pending(),
             Key::Response => $this->response($key),
             Key::Request => $this->memory->get($key),
-            Key::Attribute => $this->memory->get($key) ?? $this->attribute($key),
+            Key::Attribute => $this->unstorable[$key] ?? $this->memory->get($key) ?? $this->attribute($key),
         } ?? $default;
     }
 
@@ -245,6 +257,7 @@ final class Session implements SessionInterface
         $this->queued = $this->asked = $this->broadcasts = [];
         [$committed, $journal] = $this->snapshot ?? [[], new Journal()];
         $this->journal = $journal->only('_mcp');
+        [$this->unstorable, $this->hasLost] = [[], false];
 
         $this->note(\array_diff_key($committed, ['_mcp' => 1]), \array_diff_key($attributes, ['_mcp' => 1]), '');
         $this->snapshot = null;
@@ -367,8 +380,14 @@ final class Session implements SessionInterface
     {
         $this->noteFiber();
 
-        if (!Value::isData($value) || !Key::isStorable($key)) {
-            $this->share->logger()->info("mcp-state: \"$key\" cannot be stored and lasts for this request only");
+        if (!Key::isStorable($key)) {
+            $this->unstorable[$key] = $value;
+
+            return;
+        }
+
+        if (!Value::isData($value)) {
+            $this->share->logger()->info('mcp-state: the object under ' . Key::shown($key) . ' lasts for this request only');
             $this->journal->drop($key);
             $this->memory->set($key, $value);
 
@@ -391,6 +410,8 @@ final class Session implements SessionInterface
 
         if (Key::isStorable($key)) {
             $this->journal->forget($key);
+        } else {
+            unset($this->unstorable[$key]);
         }
     }
 
@@ -434,7 +455,9 @@ final class Session implements SessionInterface
 
     private function putIfAbsent(string $key, mixed $value): void
     {
-        if (Key::of($key) !== Key::Attribute || !Value::isData($value) || !Key::isStorable($key)) {
+        $isStorable = Value::isData($value) && Value::isStorable($value) && Key::isStorable($key);
+
+        if (Key::of($key) !== Key::Attribute || !$isStorable) {
             if (!$this->has($key)) {
                 $this->set($key, $value);
             }
@@ -446,14 +469,23 @@ final class Session implements SessionInterface
             $this->tried("\"$key\" could not be put", function () use ($key, $value): ?bool {
                 $this->commit();
 
-                return $this->share->session()?->putIfAbsent($key, Value::storable($value));
+                return $this->share->session()?->putIfAbsent($key, $value);
             });
         }
     }
 
-    /** @throws ExceptionInterface */
+    /**
+     * Commits what can be kept, and notes what cannot.
+     *
+     * @return bool whether the session still exists
+     *
+     * @throws ExceptionInterface
+     */
     private function commit(): bool
     {
+        $this->lose(\array_map('strval', \array_keys($this->unstorable)), 'the store cannot hold a key like this');
+        $this->lose($this->journal->dropUnstorable(), 'JSON cannot express its value');
+        $this->unstorable = [];
         $exists = $this->share->commit($this->journal, $this->exchange->serves($this->share->id));
 
         if ($exists) {
@@ -462,6 +494,15 @@ final class Session implements SessionInterface
         }
 
         return $exists;
+    }
+
+    /** @param list<string> $keys */
+    private function lose(array $keys, string $why): void
+    {
+        foreach ($keys as $key) {
+            $this->share->logger()->warning('mcp-state: the attribute ' . Key::shown($key) . " is not kept: $why");
+            $this->hasLost = true;
+        }
     }
 
     /**

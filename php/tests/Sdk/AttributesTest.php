@@ -301,18 +301,84 @@ final class AttributesTest extends SdkTestCase
         self::assertSame([1000 => 'a', 7 => 1.0, 'x' => "\u{1F600}/é"], $this->resolved($this->manager(), $id)->get('v'));
     }
 
-    public function testWhatJsonCannotExpressSpoilsNeitherTheOtherValuesNorTheReply(): void
+    /** @return iterable<string, array{string, mixed, string}> */
+    public function whatCannotBeKept(): iterable
+    {
+        yield 'a value that is not UTF-8' => ['text', "caf\xe9", 'JSON cannot express its value'];
+        yield 'such a value far inside' => ['deep.list', [['x' => "\xff"]], 'JSON cannot express its value'];
+        yield 'such a key inside' => ['map', ["\xff" => 1], 'JSON cannot express its value'];
+        yield 'an element of a collection' => ['resource_subscriptions', ["\xff" => true], 'JSON cannot express its value'];
+        yield 'no number' => ['number', \NAN, 'JSON cannot express its value'];
+        yield 'too deep' => ['deep', self::nested(600), 'JSON cannot express its value'];
+        yield 'NUL in the key' => ["bad\x00key", 1, 'the store cannot hold a key like this'];
+        yield 'a line break in the key' => ["bad\nkey", 1, 'the store cannot hold a key like this'];
+        yield 'a key that is not UTF-8' => ["caf\xe9", 1, 'the store cannot hold a key like this'];
+        yield 'an empty part' => ['a..b', 1, 'the store cannot hold a key like this'];
+        yield 'an empty part at the end' => ['a.', 1, 'the store cannot hold a key like this'];
+        yield 'an empty key' => ['', 1, 'the store cannot hold a key like this'];
+        yield 'a key of 256 bytes' => [\str_repeat('k', 256), 1, 'the store cannot hold a key like this'];
+    }
+
+    /** @dataProvider whatCannotBeKept */
+    public function testWhatCannotBeKeptMakesSaveSayFalseAndSpoilsNothingElse(string $key, mixed $value, string $why): void
     {
         $id = $this->session();
         $session = $this->resolved($this->manager(), $id);
-        $session->set('text', "caf\xe9");
-        $session->set('number', \NAN);
         $session->set('fine', 'yes');
-        $session->set("bad\x00key", 1);
-        $session->set('a..b', 1);
+        $session->set($key, $value);
+        $session->set('also', 'fine');
+        self::assertSame(\is_float($value) ? null : $value, \is_float($value) ? null : $session->get($key), 'in this request');
+        self::assertFalse($session->save());
+        self::assertTrue($this->log->has('warning mcp-state: the attribute '), \implode("\n", $this->log->lines));
+        self::assertTrue($this->log->has($why));
+        self::assertSame(1, \preg_match('//u', \implode("\n", $this->log->lines)), 'the log is UTF-8');
+        $kept = ['also' => 'fine', 'fine' => 'yes'];
+        self::assertEquals($kept, $this->resolved($this->manager(), $id)->all());
+        self::assertTrue($session->save(), 'it was told once');
+
+        // The ways that commit at once do not hide it from the save() that follows.
+        $session->set($key, $value);
+        $session->pull('nothing');
+        self::assertFalse($session->save());
+        $session->set($key, $value, false);
+        self::assertFalse($session->save());
+
+        // Whoever takes it back may go on.
+        $session->set($key, $value);
+        $session->forget($key);
         self::assertTrue($session->save());
-        self::assertSame(['fine' => 'yes', 'text' => "caf\u{FFFD}"], $this->resolved($this->manager(), $id)->all());
-        self::assertTrue($this->log->has('"number" cannot become JSON'));
+        $session->set($key, $value);
+        $session->hydrate($kept);
+        self::assertTrue($session->save());
+        self::assertEquals($kept, $this->resolved($this->manager(), $id)->all());
+    }
+
+    public function testPlainDataUnderTheNameOfAClassIsKept(): void
+    {
+        $id = $this->session();
+        $session = $this->resolved($this->manager(), $id);
+        $session->set('App\Cart', ['items' => [1, 2]]);
+        $session->set('App\Mcp\Basket', 'full');
+        $session->set('App\Live', new Codec('an object'));
+        self::assertTrue($session->save());
+        $later = $this->resolved($this->manager(), $id);
+        self::assertSame(['items' => [1, 2]], $later->get('App\Cart'));
+        self::assertSame([1, 2], $later->get('App\Cart.items'));
+        self::assertSame('full', $later->get('App\Mcp\Basket'));
+        self::assertNull($later->get('App\Live'));
+        self::assertSame('full', $later->pull('App\Mcp\Basket'));
+    }
+
+    /** @return array<string, mixed> */
+    private static function nested(int $depth): array
+    {
+        $value = [];
+
+        for ($i = 0; $i < $depth; ++$i) {
+            $value = ['x' => $value];
+        }
+
+        return $value;
     }
 
     public function testTheNormalEndOfTheFiberCommitsWhatTheHandlerWroteAfterItsQuestion(): void

@@ -43,6 +43,12 @@ final class ElementChange
         return new self(false, $put, \array_diff_key($from, $to));
     }
 
+    /** Whether JSON can express the elements that were put. */
+    public function isStorable(): bool
+    {
+        return Value::isStorable($this->put);
+    }
+
     /** @return array<array-key, mixed> */
     public function applyTo(mixed $current): array
     {

@@ -111,6 +111,25 @@ final class Journal
         return $committed;
     }
 
+    /**
+     * Drops the values that JSON cannot express.
+     *
+     * @return list<string> their keys
+     */
+    public function dropUnstorable(): array
+    {
+        $keys = [
+            ...\array_keys(\array_filter($this->set, static fn (mixed $value): bool => !Value::isStorable($value))),
+            ...\array_keys(\array_filter($this->merged, static fn (ElementChange $change): bool => !$change->isStorable())),
+        ];
+
+        foreach ($keys as $key) {
+            unset($this->set[$key], $this->merged[$key]);
+        }
+
+        return \array_map('strval', $keys);
+    }
+
     /** @return array<array-key, mixed> values by key */
     public function values(): array
     {

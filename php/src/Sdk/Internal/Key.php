@@ -33,8 +33,7 @@ enum Key
             $key === '_mcp.outgoing_queue' => self::Queue,
             $key === '_mcp.pending_requests' => self::Pending,
             \str_starts_with($key, self::RESPONSES) => self::Response,
-            // A class name, of the SDK or of a prefixed copy of it: objects, and one of them holds a signing key.
-            Path::isWithin($key, '_mcp.active_request_meta'), \str_contains($key, '\\') => self::Request,
+            Path::isWithin($key, '_mcp.active_request_meta'), self::isClassOfTheSdk($key) => self::Request,
             default => self::Attribute,
         };
     }
@@ -45,6 +44,18 @@ enum Key
         $id = \substr($key, \strlen(self::RESPONSES));
 
         return (string) (int) $id === $id ? (int) $id : null;
+    }
+
+    /** $key as a log shows it. */
+    public static function shown(string $key): string
+    {
+        return \substr((string) Value::encode($key), 0, 100);
+    }
+
+    /** Whether $key names a class of the SDK, or of a prefixed copy of it: its objects, and one of them holds a signing key. */
+    private static function isClassOfTheSdk(string $key): bool
+    {
+        return \str_contains($key, '\\') && (\str_starts_with($key, Sdk::root()) || \str_contains($key, '\Mcp\Server\\'));
     }
 
     /** Whether the store can hold an attribute of this name. */

@@ -21,7 +21,7 @@ final class Sdk
      */
     public static function find(string ...$names): ?string
     {
-        $root = \substr(SessionManagerInterface::class, 0, -\strlen('Server\Session\SessionManagerInterface'));
+        $root = self::root();
 
         foreach ($names as $name) {
             if (\class_exists($root . $name)) {
@@ -30,6 +30,12 @@ final class Sdk
         }
 
         return null;
+    }
+
+    /** The SDK's root namespace with a backslash at its end. */
+    public static function root(): string
+    {
+        return \substr(SessionManagerInterface::class, 0, -\strlen('Server\Session\SessionManagerInterface'));
     }
 
     /** What says to the SDK that the store cannot be asked, which it answers with HTTP 503 since 0.9. */

@@ -147,20 +147,8 @@ final class Share
                 $this->owned->use();
             }
 
-            $values = [];
-
-            foreach ($journal->values() as $key => $value) {
-                $storable = Value::storable($value);
-
-                if ($storable === null && $value !== null) {
-                    $this->logger()->error("mcp-state: the value of \"$key\" cannot become JSON and is not kept");
-                } else {
-                    $values[$key] = $storable;
-                }
-            }
-
-            if ($values !== [] || $journal->removals() !== []) {
-                $session->patch($values, $journal->removals());
+            if ($journal->values() !== [] || $journal->removals() !== []) {
+                $session->patch($journal->values(), $journal->removals());
             }
 
             foreach ($journal->elementChanges() as $key => $change) {

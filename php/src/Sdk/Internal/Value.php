@@ -47,18 +47,9 @@ final class Value
         }
     }
 
-    /**
-     * $value as the store takes it: itself where JSON can express it, else with what is not UTF-8 replaced; null when
-     * that does not help.
-     */
-    public static function storable(mixed $value): mixed
+    /** Whether JSON can express $value as it is. */
+    public static function isStorable(mixed $value): bool
     {
-        if (\json_encode($value) !== false) {
-            return $value;
-        }
-
-        $json = self::encode($value);
-
-        return $json === null ? null : \json_decode($json, true);
+        return \json_encode($value) !== false;
     }
 }

@@ -56,6 +56,7 @@ spl_autoload_register(static function (string $class): void {
         'McpState\PendingRequest' => __DIR__ . '/src/PendingRequest.php',
         'McpState\PendingStatus' => __DIR__ . '/src/PendingStatus.php',
         'McpState\Sdk\Internal\AtEndStream' => __DIR__ . '/src/Sdk/Internal/AtEndStream.php',
+        'McpState\Sdk\Internal\BodyTooLong' => __DIR__ . '/src/Sdk/Internal/BodyTooLong.php',
         'McpState\Sdk\Internal\Call' => __DIR__ . '/src/Sdk/Internal/Call.php',
         'McpState\Sdk\Internal\CallStack' => __DIR__ . '/src/Sdk/Internal/CallStack.php',
         'McpState\Sdk\Internal\ClientGone' => __DIR__ . '/src/Sdk/Internal/ClientGone.php',

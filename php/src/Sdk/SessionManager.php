@@ -178,7 +178,7 @@ final class SessionManager implements SessionManagerInterface
 
         if ($share === null) {
             try {
-                $share = $exchange->open($sessionId, $this->find($sessionId));
+                $share = $exchange->open($sessionId, $this->openSession($id));
             } catch (ExceptionInterface $e) {
                 $share = $exchange->open($sessionId, null);
                 $share->failed('a session could not be opened', $e);
@@ -206,7 +206,7 @@ final class SessionManager implements SessionManagerInterface
         $sessionId = $id->toRfc4122();
 
         try {
-            $session = $this->find($sessionId);
+            $session = $this->openSession($id);
         } catch (ExceptionInterface $e) {
             $this->logger->error("mcp-state: the store cannot be asked: {$e->getMessage()}", ['exception' => $e]);
 
@@ -245,7 +245,7 @@ final class SessionManager implements SessionManagerInterface
     public function cancel(Uuid $id, int|string $requestId): bool
     {
         try {
-            $outcome = $this->find($id->toRfc4122())?->cancelRequest($requestId);
+            $outcome = $this->openSession($id)?->cancelRequest($requestId);
         } catch (ExceptionInterface $e) {
             $this->logger->error("mcp-state: a request could not be cancelled: {$e->getMessage()}", ['exception' => $e]);
 
@@ -322,17 +322,33 @@ final class SessionManager implements SessionManagerInterface
     /**
      * The session with this id in the store, if it belongs to whoever is calling.
      *
+     * @param string $id in any spelling of a UUID that the SDK takes, as a client may send it
+     *
+     * @return \McpState\Session|null null also where the id is no UUID: the SDK has no such sessions
+     *
      * @throws ExceptionInterface
      */
     public function find(string $id): ?\McpState\Session
     {
-        return $this->store()->openSession($id, $this->principal());
+        try {
+            $uuid = Uuid::fromString($id);
+        } catch (\InvalidArgumentException) {
+            return null;
+        }
+
+        return $this->openSession($uuid);
     }
 
     /** @throws ExceptionInterface */
     public function store(): Store
     {
         return $this->store instanceof Store ? $this->store : $this->store = ($this->store)();
+    }
+
+    /** @throws ExceptionInterface */
+    private function openSession(Uuid $id): ?\McpState\Session
+    {
+        return $this->store()->openSession($id->toRfc4122(), $this->principal());
     }
 
     private function endExchange(): void

@@ -16,6 +16,7 @@ use McpState\Tests\Sdk\Support\SdkTestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
+use Symfony\Component\Uid\Uuid;
 
 final class MiddlewareTest extends SdkTestCase
 {
@@ -39,6 +40,47 @@ final class MiddlewareTest extends SdkTestCase
         self::assertSame(200, $outer->getStatusCode());
         $again = $this->duplicates()->process(self::call(1, $session), Handler::ok());
         self::assertSame(200, $again->getStatusCode(), 'one after another is allowed');
+    }
+
+    /** @return iterable<string, array{\Closure(string): string}> */
+    public function spellingsOfASession(): iterable
+    {
+        yield 'as it was given' => [static fn (string $id): string => $id];
+        yield 'upper case' => ['strtoupper'];
+        yield 'mixed case' => ['ucfirst'];
+
+        if (\method_exists(Uuid::class, 'toBase58')) {
+            yield 'base 58' => [static fn (string $id): string => Uuid::fromString($id)->toBase58()];
+            yield 'base 32' => [static fn (string $id): string => Uuid::fromString($id)->toBase32()];
+        }
+    }
+
+    /**
+     * @dataProvider spellingsOfASession
+     *
+     * @param \Closure(string): string|callable-string $spell
+     */
+    public function testASessionIsOneInEverySpellingOfItsId(\Closure|string $spell): void
+    {
+        $id = $this->session();
+        $manager = $this->manager(principal: 'alice');
+        $alices = $manager->create()->getId();
+        $middleware = $this->duplicates();
+        $middleware->process(self::call(1, (string) $id), new Handler(function () use ($spell, $id): ResponseInterface {
+            $second = $this->duplicates()->process(self::call(1, $spell((string) $id)), Handler::ok());
+            self::assertSame(409, $second->getStatusCode());
+
+            return Psr7::response();
+        }));
+        self::assertSame($alices->toRfc4122(), $manager->find($spell((string) $alices))?->id);
+        self::assertNull($this->manager(principal: 'bob')->find($spell((string) $alices)));
+    }
+
+    public function testWhatIsNoUuidIsNoSession(): void
+    {
+        foreach (['', 'mcp-state.waiting', "a\0b", \str_repeat('x', 500)] as $id) {
+            self::assertNull($this->manager()->find($id));
+        }
     }
 
     public function testAnIdIsInFlightUntilItsStreamHasBeenRead(): void
@@ -98,6 +140,47 @@ final class MiddlewareTest extends SdkTestCase
         self::assertSame([9, -32602], [$error['id'], $error['error']['code']]);
         self::assertSame(200, $middleware->process(self::retry('state-2'), Handler::ok())->getStatusCode());
         self::assertSame(200, $middleware->process(self::call(1, ''), Handler::ok())->getStatusCode());
+    }
+
+    /** @return iterable<string, array{\Closure(string, string): string}> */
+    public function spellingsOfAState(): iterable
+    {
+        yield 'as it was given' => [static fn (string $body, string $mac): string => "$body.$mac"];
+        yield 'padded' => [static fn (string $body, string $mac): string => "$body.$mac="];
+        yield 'a blank behind it' => [static fn (string $body, string $mac): string => "$body.$mac "];
+        yield 'a line break in the signature' => [static fn (string $body, string $mac): string => "$body." . \substr_replace($mac, "\n", 5, 0)];
+        yield 'the other alphabet' => [static fn (string $body, string $mac): string => "$body." . \strtr($mac, '-_', '+/')];
+        yield 'unused bits set' => [static fn (string $body, string $mac): string => "$body." . \substr($mac, 0, -1) . \chr(\ord($mac[-1]) + 1)];
+    }
+
+    /**
+     * @dataProvider spellingsOfAState
+     *
+     * @param \Closure(string, string): string $spell
+     */
+    public function testARequestStateIsServedOnceInWhateverSpelling(\Closure $spell): void
+    {
+        $encode = static fn (string $bytes): string => \rtrim(\strtr(\base64_encode($bytes), '+/', '-_'), '=');
+        $body = $encode('{"exp":1,"data":{}}');
+        // Its last character ends in two unused bits, and it has both characters that the alphabets spell differently.
+        $mac = $encode("\xfb\xff" . \str_repeat('m', 29) . "\x00");
+        self::assertStringContainsString('-', $mac);
+        self::assertStringContainsString('_', $mac);
+        $again = $spell($body, $mac);
+        $isSame = \base64_decode(\strtr(\explode('.', $again)[1], '-_', '+/'), true) === \base64_decode(\strtr($mac, '-_', '+/'), true);
+        self::assertTrue($isSame, 'the SDK takes it for the same signature');
+        $middleware = new SingleUseRequestState($this->store(), 60_000, null, Psr7::responses(), Psr7::streams());
+        self::assertSame(200, $middleware->process(self::retry("$body.$mac"), Handler::ok())->getStatusCode());
+        self::assertSame(400, $middleware->process(self::retry($again), Handler::ok())->getStatusCode());
+    }
+
+    /** @dataProvider middleware */
+    public function testWhatIsTooLongToBeLookedAtIsRefused(\Closure $make): void
+    {
+        $middleware = $make(fn () => $this->store());
+        $request = Psr7::post(self::retry('state')->getBody() . \str_repeat(' ', 4 * 1024 * 1024));
+        $status = $middleware->process($request, Handler::ok())->getStatusCode();
+        self::assertSame($middleware instanceof PrincipalGuard ? 200 : 413, $status);
     }
 
     public function testAStateThatThisServerDidNotSignIsLeftToTheSdk(): void

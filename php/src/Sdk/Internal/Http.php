@@ -11,6 +11,7 @@ use Psr\Http\Message\ResponseFactoryInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamFactoryInterface;
+use Psr\Http\Message\StreamInterface;
 
 /**
  * What the middleware shares: reading JSON-RPC messages and answering with an error.
@@ -19,7 +20,7 @@ use Psr\Http\Message\StreamFactoryInterface;
  */
 final class Http
 {
-    /** A longer body is the SDK's to refuse. */
+    /** A longer body is refused, since nobody has looked at what it asks. The SDK's own limit is the same by default. */
     private const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
     private readonly ResponseFactoryInterface $responses;
@@ -43,16 +44,17 @@ final class Http
      * The request's JSON-RPC messages, none when it has none, and the request with its body to be read again.
      *
      * @return array{list<array<array-key, mixed>>, ServerRequestInterface}
+     *
+     * @throws BodyTooLong which {@see orUnavailable()} answers
      */
     public function messages(ServerRequestInterface $request): array
     {
-        $body = $request->getBody();
-
-        if ($request->getMethod() !== 'POST' || $body->getSize() > self::MAX_BODY_BYTES) {
+        if ($request->getMethod() !== 'POST') {
             return [[], $request];
         }
 
-        $text = (string) $body;
+        $body = $request->getBody();
+        $text = self::read($body);
 
         if ($body->isSeekable()) {
             $body->rewind();
@@ -64,6 +66,25 @@ final class Http
         $messages = \is_array($decoded) && \array_is_list($decoded) ? $decoded : [$decoded];
 
         return [\array_values(\array_filter($messages, 'is_array')), $request];
+    }
+
+    private static function read(StreamInterface $body): string
+    {
+        $text = '';
+
+        if ($body->isSeekable()) {
+            $body->rewind();
+        }
+
+        while (\strlen($text) <= self::MAX_BODY_BYTES && !$body->eof()) {
+            $text .= $body->read(65_536);
+        }
+
+        if (\strlen($text) > self::MAX_BODY_BYTES) {
+            throw new BodyTooLong('The request body has more than ' . self::MAX_BODY_BYTES . ' bytes.');
+        }
+
+        return $text;
     }
 
     /** @param array<string, string> $headers */
@@ -81,7 +102,8 @@ final class Http
     }
 
     /**
-     * What $do gives, or 503 when the store cannot do its part: the client tries again, and keeps its session.
+     * What $do gives; 413 when the body is too long, and 503 when the store cannot do its part: the client tries again, and
+     * keeps its session.
      *
      * @param \Closure(): ResponseInterface $do
      */
@@ -89,6 +111,8 @@ final class Http
     {
         try {
             return $do();
+        } catch (BodyTooLong $e) {
+            return $this->error(413, -32600, $e->getMessage(), null);
         } catch (\Throwable $e) {
             for ($cause = $e; $cause !== null; $cause = $cause->getPrevious()) {
                 if ($cause instanceof ExceptionInterface && !$cause instanceof InvalidArgument) {

@@ -28,7 +28,7 @@ use Psr\Http\Server\RequestHandlerInterface;
  *     ])
  *
  * An id is free again when its response has been sent. Ids are typed: `1` is not `"1"`. A store that cannot be asked is
- * 503 with Retry-After.
+ * 503 with Retry-After, a body of more than 4 MiB 413.
  */
 final class RejectDuplicateRequests implements MiddlewareInterface
 {

@@ -20,7 +20,11 @@ use Psr\Http\Server\RequestHandlerInterface;
  *
  * The first request that brings it is served, in whatever process; every other gets HTTP 400 and error -32602, also one
  * that comes at the same time. So a client that lost the reply cannot simply repeat the request: use this where running
- * twice is worse. A store that cannot be asked is 503 with Retry-After.
+ * twice is worse. A store that cannot be asked is 503 with Retry-After, a body of more than 4 MiB 413.
+ *
+ * What is remembered is what the SDK signs, the part before the first dot: the signature behind it can be written in several
+ * ways. So a state that is sent with a spoilt signature counts as used, unless `isValid` says that it is none of this
+ * server's.
  */
 final class SingleUseRequestState implements MiddlewareInterface
 {
@@ -74,6 +78,8 @@ final class SingleUseRequestState implements MiddlewareInterface
 
         $store = $this->store instanceof Store ? $this->store : ($this->store)();
 
-        return $store->consumeOnce('requestState.' . \hash('sha256', $state), $this->ttlMs);
+        $signed = \explode('.', $state, 2)[0];
+
+        return $store->consumeOnce('requestState.' . \hash('sha256', $signed), $this->ttlMs);
     }
 }

@@ -296,7 +296,7 @@ fn open_files(
         readers: READERS,
         sync: durability == Durability::Sync,
         write_map: false,
-        mode: generation.file_mode(),
+        mode: generation.file_mode() as libc::mode_t,
     };
     if let Some(bytes) = write_map {
         if is_empty(&data_file) {

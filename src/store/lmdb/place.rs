@@ -198,11 +198,34 @@ impl Directory {
         if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
             return Err(StoreError::io("ask for free space of", &self.path, io::Error::last_os_error()));
         }
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        // Their types differ from system to system; none is wider than this.
+        Ok((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
     }
 }
 
 /// Allocates the first `bytes` of a file; what is in it stays.
+#[cfg(target_vendor = "apple")]
+pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if length >= bytes {
+        return Ok(());
+    }
+    let mut store = libc::fstore_t {
+        fst_flags: libc::F_ALLOCATEALL,
+        fst_posmode: libc::F_PEOFPOSMODE,
+        fst_offset: 0,
+        fst_length: (bytes - length) as libc::off_t,
+        fst_bytesalloc: 0,
+    };
+    // SAFETY: the descriptor is open, and `store` is writable through the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PREALLOCATE, &raw mut store) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    file.set_len(bytes)
+}
+
+/// Allocates the first `bytes` of a file; what is in it stays.
+#[cfg(not(target_vendor = "apple"))]
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     loop {
         // SAFETY: the descriptor is open; the call touches nothing else.

@@ -38,7 +38,7 @@ def _setup() -> dict[str, str]:
     """What scripts/setup found; the environment has the last word."""
     file = ROOT / "build" / "env.sh"
     lines = file.read_text().splitlines() if file.exists() else []
-    found = dict(word.split("=", 1) for line in lines if line.startswith("export ") for word in shlex.split(line)[1:])
+    found = dict(word.split("=", 1) for line in lines if line.startswith("export ") for word in shlex.split(line, comments=True)[1:])
     return {name: os.environ.get(name, value) for name, value in found.items()} | {
         name: os.environ[name] for name in ("PHP", "PHP_FPM", "NGINX") if name in os.environ
     }

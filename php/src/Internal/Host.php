@@ -21,10 +21,10 @@ final class Host
     public const NEEDED = [
         'array_column', 'array_count_values', 'array_diff_key', 'array_filter', 'array_intersect_key', 'array_is_list',
         'array_key_exists', 'array_keys', 'array_map', 'array_pop', 'array_replace', 'array_search', 'array_slice', 'array_values',
-        'class_exists', 'connection_aborted',
+        'class_exists', 'connection_aborted', 'debug_backtrace',
         'count', 'defined', 'explode', 'flush', 'function_exists', 'get_debug_type', 'getenv', 'hash', 'hrtime', 'implode',
         'in_array', 'ini_get', 'intdiv', 'is_array', 'is_int', 'is_numeric', 'is_object', 'is_scalar', 'is_string', 'json_decode',
-        'json_encode', 'max', 'min', 'ob_flush', 'ob_get_level', 'preg_match', 'random_int', 'str_contains', 'str_starts_with',
+        'json_encode', 'max', 'method_exists', 'min', 'ob_flush', 'ob_get_level', 'preg_match', 'random_int', 'str_contains', 'str_starts_with',
         'strlen', 'substr', 'time', 'usleep',
     ];
 

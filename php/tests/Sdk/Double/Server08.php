@@ -49,6 +49,16 @@ final class Server08 extends Server
         return false;
     }
 
+    protected function consume(Uuid $id): array
+    {
+        $session = $this->sessions->createWithId($id);
+        $queue = $session->get(self::QUEUE, []);
+        $session->set(self::QUEUE, []);
+        $session->save();
+
+        return $queue;
+    }
+
     private function request(Message $request, SessionInterface $session): void
     {
         $this->begin($request, $session);
@@ -99,16 +109,6 @@ final class Server08 extends Server
         $queue = $session->get(self::QUEUE, []);
         $queue[] = ['message' => $message, 'context' => ['type' => $type]];
         $session->set(self::QUEUE, $queue);
-    }
-
-    protected function consume(Uuid $id): array
-    {
-        $session = $this->sessions->createWithId($id);
-        $queue = $session->get(self::QUEUE, []);
-        $session->set(self::QUEUE, []);
-        $session->save();
-
-        return $queue;
     }
 
     private function answer(int $requestId, Uuid $id): ?array

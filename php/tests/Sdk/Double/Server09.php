@@ -55,6 +55,19 @@ final class Server09 extends Server
         return $answer !== null;
     }
 
+    protected function consume(Uuid $id): array
+    {
+        $session = $this->sessions->createWithId($id);
+        $queue = $session->get(self::QUEUE, []);
+
+        if ($queue !== []) {
+            $session->set(self::QUEUE, []);
+            $session->save();
+        }
+
+        return $queue;
+    }
+
     private function request(Message $request, SessionInterface $session): void
     {
         $this->begin($request, $session);
@@ -128,19 +141,6 @@ final class Server09 extends Server
         $queue = $session->get(self::QUEUE, []);
         $queue[] = ['message' => self::encode($message), 'context' => ['type' => $type]];
         $session->set(self::QUEUE, $queue);
-    }
-
-    protected function consume(Uuid $id): array
-    {
-        $session = $this->sessions->createWithId($id);
-        $queue = $session->get(self::QUEUE, []);
-
-        if ($queue !== []) {
-            $session->set(self::QUEUE, []);
-            $session->save();
-        }
-
-        return $queue;
     }
 
     private function pending(Uuid $id): array

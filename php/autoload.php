@@ -46,6 +46,7 @@ spl_autoload_register(static function (string $class): void {
         'McpState\Internal\FailureKind' => __DIR__ . '/src/Internal/FailureKind.php',
         'McpState\Internal\Host' => __DIR__ . '/src/Internal/Host.php',
         'McpState\Internal\Json' => __DIR__ . '/src/Internal/Json.php',
+        'McpState\Internal\StoreSource' => __DIR__ . '/src/Internal/StoreSource.php',
         'McpState\LateReason' => __DIR__ . '/src/LateReason.php',
         'McpState\Logiscape\SessionStore' => __DIR__ . '/src/Logiscape/SessionStore.php',
         'McpState\Logiscape\ThreeWay' => __DIR__ . '/src/Logiscape/ThreeWay.php',

@@ -29,7 +29,7 @@ function info(): string
 says('phpinfo()', info());
 echo implode("\n", preg_grep('/^(mcp_state\.dsn|default store) /', explode("\n", info()))), "\n";
 
-foreach ([null, 'redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secret@h:x', 'redis:user:secret@h', 'redis://u:1?secret@h'] as $dsn) {
+foreach ([null, 'redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secret@h:x', 'redis:user:secret@h', 'redis://u:1?secret@h', 'redis://h password=secret'] as $dsn) {
     try {
         Engine::open($dsn)->createSession();
         echo "created\n";
@@ -49,6 +49,8 @@ var_dump(str_contains($page, 'redis://user:…@127.0.0.1:1?retry_ms=1&amp;group=
 phpinfo(): no password
 default store => redis://user:…@127.0.0.1:1?retry_ms=1&group=<b>
 mcp_state.dsn => redis://user:…@127.0.0.1:1?retry_ms=1&group=<b> => redis://user:…@127.0.0.1:1?retry_ms=1&group=<b>
+message: no password
+trace: no password
 message: no password
 trace: no password
 message: no password

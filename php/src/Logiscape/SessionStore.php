@@ -9,6 +9,7 @@ use Mcp\Server\Transport\Http\SessionStoreInterface;
 use McpState\Exception\ExceptionInterface;
 use McpState\Exception\InvalidArgument;
 use McpState\Exception\SessionNotFound;
+use McpState\Internal\StoreSource;
 use McpState\Session;
 use McpState\Store;
 
@@ -49,8 +50,7 @@ final class SessionStore implements SessionStoreInterface
     /** How many numbers each request gets for its questions. */
     private const NUMBERS_EACH = 1000;
 
-    /** @var Store|\Closure(): Store */
-    private Store|\Closure $store;
+    private readonly StoreSource $store;
 
     /** @var \WeakMap<HttpSession, array{Session, array<array-key, mixed>}> its session, and its record as last loaded or saved */
     private \WeakMap $known;
@@ -60,9 +60,9 @@ final class SessionStore implements SessionStoreInterface
      * @param int|null                $ttl   milliseconds that a session lives without being used; null: the store's
      *                                       `ttl_ms`. The SDK's own `session_timeout` applies besides
      */
-    public function __construct(Store|\Closure $store, private readonly ?int $ttl = null)
+    public function __construct(#[\SensitiveParameter] Store|\Closure $store, private readonly ?int $ttl = null)
     {
-        $this->store = $store;
+        $this->store = new StoreSource($store);
         $this->known = new \WeakMap();
     }
 
@@ -76,7 +76,7 @@ final class SessionStore implements SessionStoreInterface
     public function load(string $sessionId): ?HttpSession
     {
         try {
-            $session = $this->store()->openSession($sessionId);
+            $session = $this->store->get()->openSession($sessionId);
             $record = $session?->get(self::RECORD);
         } catch (InvalidArgument | SessionNotFound) {
             return null; // An id that no session can have, or a session that just ended.
@@ -123,7 +123,7 @@ final class SessionStore implements SessionStoreInterface
     public function delete(string $sessionId): void
     {
         try {
-            $this->store()->destroySession($sessionId);
+            $this->store->get()->destroySession($sessionId);
         } catch (InvalidArgument) {
             // An id that no session can have.
         }
@@ -136,9 +136,9 @@ final class SessionStore implements SessionStoreInterface
      */
     private function created(HttpSession $session): array
     {
-        $this->store()->collect();
+        $this->store->get()->collect();
 
-        return [$this->store()->createSession($session->getId(), $this->ttl), []];
+        return [$this->store->get()->createSession($session->getId(), $this->ttl), []];
     }
 
     /**
@@ -182,11 +182,5 @@ final class SessionStore implements SessionStoreInterface
         );
 
         return \array_diff_key(\is_array($record) ? $record : [], ['id' => true]);
-    }
-
-    /** @throws ExceptionInterface */
-    private function store(): Store
-    {
-        return $this->store instanceof Store ? $this->store : $this->store = ($this->store)();
     }
 }

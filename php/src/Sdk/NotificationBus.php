@@ -7,6 +7,7 @@ namespace McpState\Sdk;
 use Mcp\Schema\JsonRpc\Notification;
 use Mcp\Server\Subscription\NotificationBusInterface;
 use McpState\Exception\ExceptionInterface;
+use McpState\Internal\StoreSource;
 use McpState\Sdk\Internal\Sdk;
 use McpState\Store;
 use Psr\Log\LoggerInterface;
@@ -26,8 +27,7 @@ final class NotificationBus implements NotificationBusInterface
     /** How many notifications are read at once. */
     private const BATCH = 500;
 
-    /** @var Store|\Closure(): Store */
-    private Store|\Closure $store;
+    private readonly StoreSource $store;
 
     private readonly LoggerInterface $logger;
 
@@ -36,11 +36,11 @@ final class NotificationBus implements NotificationBusInterface
      * @param string                  $topic servers with different topics do not hear of each other
      */
     public function __construct(
-        Store|\Closure $store,
+        #[\SensitiveParameter] Store|\Closure $store,
         private readonly string $topic = 'mcp.notifications',
         ?LoggerInterface $logger = null,
     ) {
-        $this->store = $store;
+        $this->store = new StoreSource($store);
         $this->logger = $logger ?? new NullLogger();
     }
 
@@ -59,13 +59,13 @@ final class NotificationBus implements NotificationBusInterface
      */
     public function publish(Notification $notification): void
     {
-        $this->store()->publish($this->topic, \json_encode($notification, \JSON_THROW_ON_ERROR));
+        $this->store->get()->publish($this->topic, \json_encode($notification, \JSON_THROW_ON_ERROR));
     }
 
     /** @throws ExceptionInterface */
     public function cursor(): int
     {
-        return $this->store()->cursor($this->topic);
+        return $this->store->get()->cursor($this->topic);
     }
 
     /**
@@ -79,7 +79,7 @@ final class NotificationBus implements NotificationBusInterface
 
         try {
             do {
-                $entries = $this->store()->since($this->topic, $cursor, self::BATCH);
+                $entries = $this->store->get()->since($this->topic, $cursor, self::BATCH);
                 $cursor = $entries->cursor;
 
                 if ($entries->missed > 0) {
@@ -114,11 +114,5 @@ final class NotificationBus implements NotificationBusInterface
         }
 
         return $notifications;
-    }
-
-    /** @throws ExceptionInterface */
-    private function store(): Store
-    {
-        return $this->store instanceof Store ? $this->store : $this->store = ($this->store)();
     }
 }

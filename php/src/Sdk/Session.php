@@ -106,11 +106,16 @@ final class Session implements SessionInterface
     /**
      * Commits what was noted here and says that the session is in use.
      *
-     * @return bool whether the session still exists and everything was committed. False where something cannot be kept,
-     *              which the log names; the rest is committed then. The session is never created anew
+     * While the store cannot be asked, saving nothing succeeds: the SDK would throw away what its tool has to say.
+     *
+     * @return bool whether the session, as far as can be seen, still exists and everything was committed. False where
+     *              something cannot be kept, which the log names; the rest is committed then. The session is never
+     *              created anew
      */
     public function save(): bool
     {
+        $hasNothing = $this->journal->isEmpty() && $this->broadcasts === [] && !$this->hasLost;
+
         try {
             foreach ($this->broadcasts as $message) {
                 $this->share->outbox->broadcast($message);
@@ -124,7 +129,7 @@ final class Session implements SessionInterface
         } catch (ExceptionInterface $e) {
             $this->share->failed('the session could not be saved', $e);
 
-            return false;
+            return $hasNothing && $this->share->session() !== null;
         }
     }
 

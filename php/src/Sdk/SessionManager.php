@@ -8,6 +8,7 @@ use Mcp\Server\Session\SessionManagerInterface;
 use McpState\CancelOutcome;
 use McpState\Exception\ExceptionInterface;
 use McpState\Exception\InvalidArgument;
+use McpState\Internal\StoreSource;
 use McpState\Owner;
 use McpState\Sdk\Internal\CallStack;
 use McpState\Sdk\Internal\Exchange;
@@ -44,8 +45,7 @@ final class SessionManager implements SessionManagerInterface
     private const COLLECT_ONE_IN = 100;
     private const COLLECT = 100;
 
-    /** @var Store|\Closure(): Store */
-    private Store|\Closure $store;
+    private readonly StoreSource $store;
 
     private readonly LoggerInterface $logger;
 
@@ -81,7 +81,7 @@ final class SessionManager implements SessionManagerInterface
      *                                                       beyond it gets an error at once
      */
     public function __construct(
-        Store|\Closure $store,
+        #[\SensitiveParameter] Store|\Closure $store,
         ?int $ttl = null,
         ?int $lease = null,
         ?LoggerInterface $logger = null,
@@ -95,7 +95,7 @@ final class SessionManager implements SessionManagerInterface
             throw new InvalidArgument("a maxWaiting of $maxWaiting is not valid: it must be 1 or more, or null for no limit");
         }
 
-        $this->store = $store;
+        $this->store = new StoreSource($store);
         $this->logger = $logger ?? new NullLogger();
         $this->scope = $scope ?? new OneExchange();
         $this->exchanges = new PerContext();
@@ -107,7 +107,7 @@ final class SessionManager implements SessionManagerInterface
             $blocking && $this->scope->mayBlock(),
             $this->scope->isOneStream(),
             ['resource_subscriptions', ...$collections],
-            $maxWaiting === null ? null : new WaitingRoom($this->store(...), $maxWaiting),
+            $maxWaiting === null ? null : new WaitingRoom($this->store->get(...), $maxWaiting),
         );
         $this->holders = new PerContext();
         [$holders, $scope] = [$this->holders, $this->scope];
@@ -342,7 +342,7 @@ final class SessionManager implements SessionManagerInterface
     /** @throws ExceptionInterface */
     public function store(): Store
     {
-        return $this->store instanceof Store ? $this->store : $this->store = ($this->store)();
+        return $this->store->get();
     }
 
     /** @throws ExceptionInterface */

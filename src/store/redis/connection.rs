@@ -8,7 +8,8 @@
 //! `retry_ms` is over by then. A job therefore ends within [`Server::longest_call_ms`].
 //!
 //! A process whose job has failed for an outage does not wait the same time again with the next one: until the server has
-//! answered, a job fails at once unless the server answers within [`PROBE`]; after [`REST`] it gets one try in full.
+//! answered, a job fails at once unless the server answers within [`PROBE`], or sooner the more jobs have asked in vain; after
+//! [`REST`] one gets a try in full.
 
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ const IDLE: usize = 8;
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// How long that, and a server after an outage, has for an answer.
 pub(super) const PROBE: Duration = Duration::from_millis(250);
+/// How often that is halved for jobs that ask one after another.
+const MOST_HALVED: u32 = 3;
 /// After so long a server that was away is given all its time again.
 const REST: Duration = Duration::from_secs(2);
 /// The longest pause before a job is tried again.
@@ -149,6 +152,8 @@ struct Idle {
 struct Outage {
     error: RedisError,
     since: Instant,
+    /// How many jobs have asked in vain since then.
+    asked: u32,
 }
 
 /// Why a job was not done.
@@ -227,7 +232,7 @@ impl Connections {
 
     /// Whether the last job failed for an outage; that job's error, if it still lasts and was found only just now.
     fn is_out(&self) -> RedisResult<bool> {
-        let error = {
+        let (error, patience) = {
             let mut outage = self.outage.lock();
             let Some(outage) = &mut *outage else { return Ok(false) };
             if outage.since.elapsed() >= REST {
@@ -235,15 +240,17 @@ impl Connections {
                 outage.since = Instant::now();
                 return Ok(true);
             }
-            outage.error.clone()
+            let halved = outage.asked.min(MOST_HALVED);
+            outage.asked += 1;
+            (outage.error.clone(), PROBE / 2_u32.pow(halved))
         };
-        let soon = Patience::Until(Instant::now() + PROBE);
+        let soon = Patience::Until(Instant::now() + patience);
         self.connector.one(ProtocolVersion::RESP2, soon).map(|_| true).map_err(|_| error)
     }
 
     fn remember(&self, error: Option<&RedisError>) {
         *self.outage.lock() = match error {
-            Some(error) if passes(error) => Some(Outage { error: error.clone(), since: Instant::now() }),
+            Some(error) if passes(error) => Some(Outage { error: error.clone(), since: Instant::now(), asked: 0 }),
             _ => None,
         };
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Middleware;
 
 use McpState\Exception\InvalidArgument;
+use McpState\Internal\StoreSource;
 use McpState\Sdk\Internal\Http;
 use McpState\Store;
 use Psr\Http\Message\ResponseFactoryInterface;
@@ -30,6 +31,8 @@ final class SingleUseRequestState implements MiddlewareInterface
 {
     private readonly Http $http;
 
+    private readonly StoreSource $store;
+
     /**
      * @param Store|\Closure(): Store        $store   a store, or what opens it when it is first needed
      * @param int                            $ttlMs   how long a used state is remembered, in milliseconds: at least the
@@ -38,7 +41,7 @@ final class SingleUseRequestState implements MiddlewareInterface
      *                                                the SDK to refuse, and need not be remembered
      */
     public function __construct(
-        private readonly Store|\Closure $store,
+        #[\SensitiveParameter] Store|\Closure $store,
         private readonly int $ttlMs = 600_000,
         private readonly ?\Closure $isValid = null,
         ?ResponseFactoryInterface $responses = null,
@@ -48,6 +51,7 @@ final class SingleUseRequestState implements MiddlewareInterface
             throw new InvalidArgument("a ttlMs of $ttlMs is not valid: it must be 1 or more");
         }
 
+        $this->store = new StoreSource($store);
         $this->http = new Http($responses, $streams);
     }
 
@@ -76,10 +80,8 @@ final class SingleUseRequestState implements MiddlewareInterface
             return true;
         }
 
-        $store = $this->store instanceof Store ? $this->store : ($this->store)();
-
         $signed = \explode('.', $state, 2)[0];
 
-        return $store->consumeOnce('requestState.' . \hash('sha256', $signed), $this->ttlMs);
+        return $this->store->get()->consumeOnce('requestState.' . \hash('sha256', $signed), $this->ttlMs);
     }
 }

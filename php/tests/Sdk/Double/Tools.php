@@ -31,6 +31,17 @@ final class Tools
 
                 return \implode(' ', $answers);
             },
+            'ask_or_go_on' => static function (Context $context, string $sentinel, float $timeout = 60): string {
+                try {
+                    $answer = $context->elicit($sentinel, (int) $timeout);
+                } catch (\RuntimeException) {
+                    $answer = 'no answer';
+                }
+
+                $context->progress(1, 1);
+
+                return "$sentinel: $answer";
+            },
             'count' => static function (Context $context, int $n, int $delay_ms = 0): string {
                 for ($i = 1; $i <= $n; ++$i) {
                     \usleep(1000 * $delay_ms);

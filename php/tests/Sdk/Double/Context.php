@@ -21,12 +21,7 @@ final class Context
     public function elicit(string $message, int $timeoutS = 120): string
     {
         $request = ['jsonrpc' => '2.0', 'method' => 'elicitation/create', 'params' => ['message' => $message]];
-        $response = \Fiber::suspend([
-            'type' => 'request',
-            'request' => $request,
-            'timeout' => $timeoutS,
-            'session_id' => $this->session->getId()->toRfc4122(),
-        ]);
+        $response = $this->request(new Message($request), $timeoutS);
 
         if (!\is_array($response)) {
             throw new \RuntimeException('The stream gave neither a response nor an error.');
@@ -52,5 +47,15 @@ final class Context
                 'session_id' => $this->session->getId()->toRfc4122(),
             ]);
         }
+    }
+
+    private function request(Message $request, int $timeoutS): mixed
+    {
+        return \Fiber::suspend([
+            'type' => 'request',
+            'request' => $request->data,
+            'timeout' => $timeoutS,
+            'session_id' => $this->session->getId()->toRfc4122(),
+        ]);
     }
 }

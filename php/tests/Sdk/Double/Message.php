@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Sdk\Double;
 
-/** A message of the client, as the SDK hands it from function to function. */
+/** A message, as the SDK hands it from function to function. A request to the client has no id before it is sent. */
 final class Message
 {
     public readonly int|string|null $requestId;
@@ -15,9 +15,9 @@ final class Message
         $this->requestId = $data['params']['requestId'] ?? null;
     }
 
-    public function getId(): int|string|null
+    public function getId(): int|string
     {
-        return $this->data['id'] ?? null;
+        return $this->data['id'] ?? throw new \Error('the message has no id');
     }
 
     public function getMethod(): ?string

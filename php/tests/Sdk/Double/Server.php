@@ -231,11 +231,11 @@ abstract class Server
         try {
             $uuid = Uuid::fromString((string) $sessionId);
         } catch (\InvalidArgumentException) {
-            return new Reply(400, self::encode(self::error($messages[0]->getId(), -32600, 'No session id')));
+            return new Reply(400, self::encode(self::error($messages[0]->data['id'] ?? null, -32600, 'No session id')));
         }
 
         if (!$this->sessions->exists($uuid)) {
-            return new Reply(404, self::encode(self::error($messages[0]->getId(), -32600, 'Session not found')));
+            return new Reply(404, self::encode(self::error($messages[0]->data['id'] ?? null, -32600, 'Session not found')));
         }
 
         return $this->sessions->createWithId($uuid);

@@ -85,6 +85,10 @@ $objects = [
     'logiscape' => SessionStore::open($dsn),
     'logiscape of a closure' => new SessionStore($open),
 ];
+$drupal = new Drupal\mcp_state\ModuleSettings(new Drupal\Core\Site\Settings(['mcp_state' => ['dsn' => $dsn]]), 'sites/x');
+var_dump($drupal, (array) $drupal);
+print_r($drupal);
+var_export($drupal);
 $tries = [
     'store' => static fn () => Store::open($dsn)->stats(),
     'session' => static fn () => Store::open($dsn)->createSession(),

@@ -23,8 +23,8 @@ final class ModuleSettings
 {
     private const KEYS = ['dsn', 'ttl', 'lease', 'max_waiting', 'bind_user', 'scope'];
 
-    /** @var array<string, mixed> */
-    private readonly array $values;
+    /** @var \WeakMap<self, array<string, mixed>>|null beside the object, so that no dump of it shows the DSN's password */
+    private static ?\WeakMap $values = null;
 
     public function __construct(
         Settings $settings,
@@ -32,13 +32,15 @@ final class ModuleSettings
         private readonly string $sapi = \PHP_SAPI,
     ) {
         $values = $settings->get('mcp_state', []);
-        $this->values = \is_array($values) ? $values : ['dsn' => $values];
+        self::$values ??= new \WeakMap();
+        self::$values[$this] = \is_array($values) ? $values : ['dsn' => $values];
     }
 
     /** @throws InvalidArgument for a key that does not exist: a misspelt one must not go unnoticed */
     public function get(string $key, mixed $default = null): mixed
     {
-        $unknown = \array_diff(\array_keys($this->values), self::KEYS);
+        $values = self::$values[$this] ?? [];
+        $unknown = \array_diff(\array_keys($values), self::KEYS);
 
         if ($unknown !== []) {
             throw new InvalidArgument(
@@ -47,7 +49,7 @@ final class ModuleSettings
             );
         }
 
-        return $this->values[$key] ?? $default;
+        return $values[$key] ?? $default;
     }
 
     public function dsn(): string

@@ -415,7 +415,7 @@ fn is_prefix(prefix: &str) -> bool {
         && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":._-".contains(&byte))
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))

@@ -149,7 +149,9 @@ impl Engine {
     pub fn open_existing(dsn: &str) -> Result<Self, Error> {
         let parsed = Dsn::parse(dsn)?;
         store::require(&parsed)?;
-        Self::open(dsn)
+        let mut settings = Settings::default();
+        settings.is_look = true;
+        Self::open_with(dsn, settings, None)
     }
 
     /// The stores of this machine that this user may see, by the places where shared-memory stores are.

@@ -214,10 +214,15 @@ pub enum StoreError {
         reason: String,
     },
     /// Another process kept the store from being opened for too long.
-    #[error("store {path}: another process has been opening it for {waited_ms} ms; see which with `mcp-state doctor`")]
+    #[error(
+        "store {path}: {} has been opening it for {waited_ms} ms and keeps all others waiting; let it go on (SIGCONT) or end it",
+        who_opens(*.holder)
+    )]
     Busy {
         /// The store.
         path: PathBuf,
+        /// The process that opens it, where `/proc/locks` shows it.
+        holder: Option<u32>,
         /// How long this process waited.
         waited_ms: u64,
     },
@@ -293,6 +298,10 @@ pub enum StoreError {
         /// LMDB's text.
         message: String,
     },
+}
+
+fn who_opens(holder: Option<u32>) -> String {
+    holder.map_or_else(|| "a process that /proc/locks does not show".to_owned(), |pid| format!("process {pid}"))
 }
 
 impl StoreError {

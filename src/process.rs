@@ -102,6 +102,56 @@ pub(crate) fn boot_id() -> String {
         .clone()
 }
 
+/// Whether both are the id of one boot: one that could not be read is like no other.
+pub(crate) fn is_same_boot(one: &str, other: &str) -> bool {
+    !one.is_empty() && one == other
+}
+
+/// How far the boot clock of this process's time namespace is from the machine's, in milliseconds.
+pub(crate) fn time_offset() -> i64 {
+    let pretended = fault::pretended("TIME_OFFSET_MS").and_then(|text| text.parse().ok());
+    let read = || parse_time_offset(&fs::read_to_string("/proc/self/timens_offsets").ok()?);
+    pretended.or_else(read).unwrap_or(0)
+}
+
+/// Lines of a clock's name, seconds and nanoseconds (time_namespaces(7)).
+fn parse_time_offset(text: &str) -> Option<i64> {
+    let line = text.lines().find(|line| line.starts_with("boottime"))?;
+    let mut numbers = line.split_whitespace().skip(1).map(str::parse::<i64>);
+    let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000))
+}
+
+/// The process that holds an exclusive `flock` on a file, as the kernel's list of locks shows it.
+pub(crate) fn who_locks(file: &fs::File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = file.metadata().ok()?.ino();
+    find_lock(&fs::read_to_string("/proc/locks").ok()?, inode)
+}
+
+/// Whether any process that can be seen from here has a `flock` on a file.
+pub(crate) fn is_locked(file: &fs::File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(metadata) = file.metadata() else { return false };
+    let place = format!(":{}", metadata.ino());
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    locks.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(1) == Some(&"FLOCK") && fields.get(5).is_some_and(|field| field.ends_with(&place))
+    })
+}
+
+/// Lines such as `1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF` (proc_locks(5)); a process that cannot be seen from here has no
+/// positive number. Devices are not compared: some file systems show another one here.
+fn find_lock(locks: &str, inode: u64) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ["FLOCK", _, "WRITE", pid, place] = fields.get(1..6)? else { return None };
+        let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
+        pid.parse().ok().filter(|&pid| is_it && pid > 0)
+    })
+}
+
 fn process_exists(pid: u32) -> bool {
     // SAFETY: signal 0 is sent to nobody; the call only checks.
     let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
@@ -156,6 +206,27 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(process.liveness(), Liveness::Dead);
+    }
+
+    #[test]
+    fn the_boot_clocks_offset_is_read_in_milliseconds() {
+        let read = |text| parse_time_offset(text);
+        assert_eq!(read("monotonic           0         0\nboottime            0         0\n"), Some(0));
+        assert_eq!(read("monotonic           0         0\nboottime            100000 500000000\n"), Some(100_000_500));
+        assert_eq!(read("boottime -3 0"), Some(-3000));
+        assert_eq!(read("boottime later"), None);
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_is_the_one_that_has_it_not_one_that_waits_for_it() {
+        let locks = "1: POSIX  ADVISORY  WRITE 1 00:19:42 0 EOF\n\
+            2: FLOCK  ADVISORY  READ 2 00:19:42 0 EOF\n\
+            3: FLOCK  ADVISORY  WRITE 3 00:19:421 0 EOF\n\
+            4: FLOCK  ADVISORY  WRITE 4711 00:19:42 0 EOF\n\
+            4: -> FLOCK  ADVISORY  WRITE 5 00:19:43 0 EOF\n\
+            5: FLOCK  ADVISORY  WRITE 0 00:19:44 0 EOF\n";
+        let found = [42, 421, 43, 44].map(|inode| find_lock(locks, inode));
+        assert_eq!(found, [Some(4711), Some(3), None, None]);
     }
 
     #[test]

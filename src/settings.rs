@@ -105,6 +105,8 @@ pub struct Settings {
     pub write_map: Option<bool>,
     /// A group that shares the store's files (name or number); by default they are their owner's alone.
     pub group: Option<String>,
+    /// Whether the store is only looked at: it is neither made nor begun afresh. Not for a DSN.
+    pub(crate) is_look: bool,
 }
 
 impl Default for Settings {
@@ -118,6 +120,7 @@ impl Default for Settings {
             durability: None,
             write_map: None,
             group: None,
+            is_look: false,
         }
     }
 }

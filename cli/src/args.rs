@@ -12,7 +12,8 @@ Exit status:
   2  the command line is at fault, or no store was named
   3  there is no such store or session
 
-A store is named as the servers name it: shm://NAME, file:///DIRECTORY or redis://HOST, with the same options. Run as root, the command \
+A store is named as the servers name it: shm://NAME, file:///DIRECTORY or redis://HOST, with the same options; or by the path of \
+its directory. Run as root, the command \
 becomes the store's owner before it opens; it never makes a store.";
 
 /// Looks at a store of MCP sessions, mends it, measures it

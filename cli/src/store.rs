@@ -4,9 +4,10 @@
 //! opened, since a tool that is alone with it would take it over from the container it belongs to, and keep that container's
 //! servers out for as long as it looks.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::collections::HashSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use mcp_state::{Dsn, Engine, FoundStore, Place};
@@ -62,6 +63,10 @@ pub(crate) fn find_all(choice: &Choice) -> Result<Vec<Located>, Failure> {
     }
     let mut found = Vec::new();
     for dsn in choice.stores() {
+        if dsn.starts_with('/') {
+            found.push(at_path(Path::new(dsn))?);
+            continue;
+        }
         let parsed = Dsn::parse(dsn).map_err(mcp_state::Error::from)?;
         match &parsed.place {
             Place::SharedMemory(name) => {
@@ -92,6 +97,9 @@ fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> 
     if found.is_empty() {
         return Err(Failure::not_found(format!("there is no store {dsn}. {}", stores_there_are())));
     }
+    // Several places of one user may have a store of this name: the engine opens the first of them.
+    let mut users = HashSet::new();
+    found.retain(|store| users.insert((store.user, group_of_base(&store.path))));
     let located = found.into_iter().map(|store| {
         let group = group_of_base(&store.path).filter(|_| !grouped);
         let separator = if dsn.contains('?') { '&' } else { '?' };
@@ -101,6 +109,26 @@ fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> 
         }
     });
     Ok(located.collect())
+}
+
+/// The store in a directory, wherever that is, as its stamp and its permissions say it is opened.
+fn at_path(path: &Path) -> Result<Located, Failure> {
+    let mut dsn = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => dsn.push(char::from(byte)),
+            _ => dsn.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let found = in_directory(&dsn, path)?;
+    let files = found.files.as_ref().expect("a directory has files");
+    let is_durable = files.stamp().is_some_and(|stamp| stamp["durable"] == true);
+    dsn.push_str(if is_durable { "?durability=sync" } else { "?durability=none" });
+    let mode = fs::symlink_metadata(path).map_or(0, |metadata| metadata.mode());
+    if mode & 0o070 == 0o070 {
+        dsn.push_str(&format!("&group={}", files.group));
+    }
+    Ok(Located { dsn, ..found })
 }
 
 fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {
@@ -157,7 +185,7 @@ impl Files {
 
     /// What the file `stamp` says of who made the store.
     pub(crate) fn stamp(&self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&fs::read(self.path.join("stamp")).ok()?).ok()
+        serde_json::from_slice(&read(&self.path.join("stamp")).ok()?).ok()
     }
 
     /// Refuses a store whose servers live in another pid namespace.
@@ -171,6 +199,18 @@ impl Files {
             _ => Ok(()),
         }
     }
+}
+
+/// Reads a text file that its owner may have put there for us to follow, wait for or swallow.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    const LONGEST_TEXT: u64 = 64 << 10;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(LONGEST_TEXT).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// The stores of this machine, in a sentence or a list.

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::local::carry_out;
 use super::recall::decode;
-use super::rows::{RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
+use super::rows::{Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
 use super::{bus, once};
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
+use crate::process::is_same_boot;
 use crate::session::{Census, Context, Record, RecordChange, Refusal, Step, Transition};
 use crate::settings::Settings;
 
@@ -43,16 +44,14 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
             };
         let mut released = 0;
         if let Some(before) = before {
-            let is_same = before.boot == era.boot && before.pid_namespace == era.pid_namespace;
-            if is_same && before.wall_offset.abs_diff(era.wall_offset) <= SLACK_MS {
+            let is_same_boot = is_same_boot(&before.boot, &era.boot);
+            let is_same = is_same_boot && before.pid_namespace == era.pid_namespace;
+            if is_same && !has_moved(before.wall_offset, era.wall_offset) {
                 return Ok(Verdict::Abandon(0));
             }
             if !is_same {
-                let shift = if before.boot == era.boot {
-                    0
-                } else {
-                    (before.wall_offset as i64).saturating_sub(era.wall_offset as i64)
-                };
+                let shift =
+                    if is_same_boot { 0 } else { (before.wall_offset as i64).saturating_sub(era.wall_offset as i64) };
                 released = bring(rows, settings, now, &|time| time.saturating_add_signed(shift))?;
             }
         }
@@ -63,6 +62,29 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
         Refusal::Error(error) => error,
         Refusal::Unsure(_) => unreachable!("releasing everybody asks about nobody"),
     })
+}
+
+/// Notes how far the boot clock is from the wall clock now, by which another boot will carry the rows' times over: the wall clock
+/// may have been set since that was noted last.
+pub(super) fn note_wall_offset(rows: &impl Transactions, wall_offset: Millis) -> Result<(), Refusal> {
+    let outdated = |rows: &dyn Rows| -> Result<Option<Era>, Refusal> {
+        let noted = rows.get(&KEY)?.and_then(|bytes| serde_json::from_slice::<Era>(bytes).ok());
+        Ok(noted.filter(|noted| has_moved(noted.wall_offset, wall_offset)))
+    };
+    if rows.read(outdated)?.is_none() {
+        return Ok(());
+    }
+    rows.write(|rows| {
+        let Some(noted) = outdated(rows)? else { return Ok(Verdict::Abandon(())) };
+        let now = Era { wall_offset, ..noted };
+        rows.put(&KEY, &serde_json::to_vec(&now).expect("an era has only texts and numbers"))?;
+        Ok(Verdict::Commit { value: (), frees: true })
+    })
+}
+
+/// Whether the wall clock was set between two looks at how far it is from the boot clock.
+pub(super) fn has_moved(before: Millis, now: Millis) -> bool {
+    before.abs_diff(now) > SLACK_MS
 }
 
 fn bring(rows: &mut dyn RowsMut, settings: &Settings, now: Millis, shift: &dyn Fn(Millis) -> Millis) -> Step<u64> {

@@ -11,9 +11,11 @@ mod common;
 mod files;
 mod live;
 mod map;
+mod places;
 mod roles;
 mod strangers;
 mod tally;
+mod times;
 mod writes;
 
 use std::process::ExitCode;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         ("a_meta_page_has_garbage_in_each_field", files::meta_pages),
         ("a_data_file_that_is_sound_passes_whatever_was_done_to_it", files::sound),
         ("a_file_is_removed_under_running_servers", live::removed),
-        ("a_lock_is_replaced_under_running_servers", live::replaced),
+        ("a_file_is_replaced_under_running_servers", live::replaced),
         ("the_directory_loses_its_permissions_under_a_running_server", live::permissions),
         ("the_file_system_becomes_read_only_between_two_servers", live::read_only),
         ("a_stopped_reader_fills_the_store_and_is_named", live::stopped_reader),
@@ -63,6 +65,16 @@ fn main() -> ExitCode {
         ("a_map_that_was_not_made_to_the_end_is_begun_anew", map::unsettled),
         ("a_map_moves_with_a_reset_under_running_servers", map::reset),
         ("a_map_that_finds_no_room_leaves_nothing_and_is_made_when_there_is_room", map::no_room),
+        ("a_directory_with_anything_of_others_in_it_is_refused_by_name_and_left_as_it_is", places::strangers_files),
+        ("a_place_that_is_made_under_running_servers_splits_no_store", places::run_made_later),
+        ("several_users_have_a_folder_each_in_run", places::run_of_several_users),
+        ("nothing_but_a_stores_own_files_is_ever_removed", places::only_its_own),
+        ("a_store_with_a_stamp_of_an_older_library_opens_and_keeps_its_sessions", times::old_stamp),
+        ("a_process_of_another_time_namespace_is_refused_and_changes_nothing", times::time_namespace),
+        ("a_boot_that_cannot_be_read_is_no_boot_that_is_known", times::unknown_boot),
+        ("a_look_begins_no_store_afresh", times::looks),
+        ("a_clock_that_is_set_late_ends_no_session_at_the_next_boot", times::clock_set),
+        ("a_process_stopped_while_it_opens_the_store_is_named", times::stopped_opener),
         ("another_user_makes_the_place_of_a_store_first", strangers::squatters),
         ("another_user_can_neither_read_nor_write_nor_replace_a_store", strangers::snoopers),
     ];

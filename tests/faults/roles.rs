@@ -27,6 +27,7 @@ pub fn play(role: &[String]) {
             say("read", session.expect("it is there").attributes().all().expect("it reads").len());
         }
         ["snoop", store] => snoop(std::path::Path::new(store)),
+        ["set-clock", dsn] => set_clock(dsn),
         ["reset", dsn] => Engine::reset(dsn).expect("reset"),
         _ => panic!("no such role: {role:?}"),
     }
@@ -261,6 +262,15 @@ fn check(dsn: &str) {
 }
 
 // --- Servers ---
+
+/// Makes the session of [`request`], has the clock set right, and collects.
+fn set_clock(dsn: &str) {
+    let engine = Engine::open(dsn).expect("the store opens");
+    request(&engine).expect("a session is made");
+    // SAFETY: this process has one thread.
+    unsafe { std::env::remove_var("MCP_STATE_PRETEND_WALL_OFFSET_MS") };
+    engine.collect(10).expect("collected");
+}
 
 /// Answers each line with what one request comes to: `refresh`, then a round on the session that all servers share, or sessions
 /// that take most of a small store.

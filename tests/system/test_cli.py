@@ -224,6 +224,46 @@ class CommandLine(unittest.TestCase):
         for path in Path("/dev/shm").glob(f"mcp-state-*/{name}"):
             shutil.rmtree(path)
 
+    def test_names_that_are_no_store_s_are_not_listed(self) -> None:
+        place = self.data / "run"
+        for name in ("evil\x1b[2J", "two\nlines", ".hidden", "x" * 300, "good"):
+            if len(name) < 256:
+                (place / name).mkdir(parents=True)
+                (place / name / "stamp").write_text("{}")
+        (place / "link").symlink_to(place / "good")
+        place.chmod(0o755)
+        self.data.chmod(0o755)
+        text = self.mcp_state("sessions", status=2, store="", env={"MCP_STATE_PRETEND_RUN": str(place)})
+        self.assertIn("--store shm://good", text)
+        for name in ("evil", "\x1b", "two", "hidden", "link"):
+            self.assertNotIn(name, text)
+
+    def test_a_stamp_that_is_no_file_is_neither_waited_for_nor_read_on_and_on(self) -> None:
+        php = self.php()
+        php.run("return $store->createSession()->id;")
+        php.end()
+        stamp = self.data / "store" / "stamp"
+        owner = stamp.stat()
+        for what, make in (
+            ("a pipe", lambda: os.mkfifo(stamp)),
+            ("a link to /dev/zero", lambda: stamp.symlink_to("/dev/zero")),
+            ("a directory", stamp.mkdir),
+        ):
+            stamp.unlink() if not stamp.is_dir() else stamp.rmdir()
+            make()
+            os.chown(stamp, owner.st_uid, owner.st_gid, follow_symlinks=False)
+            for store in (self.dsn, str(self.data / "store")):
+                with self.subTest(what, store=store):
+                    self.mcp_state("sessions", status=1, store=store)
+                    found = self.findings("--php", "/nonexistent", "--pool", self.pool(50), status=1, store=store)
+                    self.assertIn("cannot be read", found["stamp"][0]["seen"])
+
+    def test_a_store_is_named_by_its_path_too(self) -> None:
+        session = self.php().run("return $store->createSession()->id;")
+        [shown] = self.json("sessions", "--full", store=str(self.data / "store"))
+        self.assertEqual(session, shown["id"])
+        self.assertIn("there is no store", self.mcp_state("sessions", status=3, store=str(self.data / "absent")))
+
     def test_root_becomes_the_owner_and_says_when_it_must_be_told_which(self) -> None:
         if not self.user:
             self.skipTest("only root becomes another user")

@@ -149,6 +149,7 @@ impl Handle {
             let opened = check("set the map size", path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
                 .and_then(|()| check("set the readers", path, ffi::mdb_env_set_maxreaders(env, opening.readers)))
                 .and_then(|()| check("open", path, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
+            let opened = opened.and_then(|()| close_on_exec(env, path));
             if let Err(error) = opened {
                 ffi::mdb_env_close(env);
                 return Err(error);
@@ -230,6 +231,23 @@ impl Handle {
         check("check readers", path, result)?;
         Ok(dead as u32)
     }
+}
+
+/// Sees to it that no program started from this process has the data file open: of all its descriptors, LMDB opens this one to
+/// last beyond an exec.
+///
+/// # Safety
+/// The environment must be open.
+unsafe fn close_on_exec(env: *mut ffi::MDB_env, path: &Path) -> Result<(), StoreError> {
+    let mut descriptor = 0;
+    // SAFETY: the caller's promise; `descriptor` is writable.
+    check("ask for the descriptor of", path, unsafe { ffi::mdb_env_get_fd(env, &raw mut descriptor) })?;
+    // SAFETY: the descriptor is open; the calls take and return flags only.
+    let done = unsafe {
+        let flags = libc::fcntl(descriptor, libc::F_GETFD);
+        flags != -1 && libc::fcntl(descriptor, libc::F_SETFD, flags | libc::FD_CLOEXEC) != -1
+    };
+    if done { Ok(()) } else { Err(StoreError::io("open", path, std::io::Error::last_os_error())) }
 }
 
 impl Resting {

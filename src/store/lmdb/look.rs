@@ -201,7 +201,10 @@ mod tests {
                 fs::rename(store.path(""), store.directory.path().join("moved")).unwrap();
             }),
             ("the store is removed", |store| fs::remove_dir_all(store.path("store")).unwrap()),
-            ("another process resets the store", |store| super::super::opening::reset(&store.files.directory).unwrap()),
+            ("another process resets the store", |store| {
+                let place = crate::dsn::Place::Directory(store.files.directory.path.clone());
+                super::super::reset(&place, &Default::default()).unwrap();
+            }),
         ];
         for (change, make) in changes {
             let young = Opened::new();

@@ -7,21 +7,23 @@
 //! DIRECTORY/guard     every process holds a shared lock on it, and on data.mdb: who gets both exclusively is alone
 //! DIRECTORY/stamp     who made the files, and which generation is the store's (stamp.rs)
 //! DIRECTORY/N/        the files of generation N:
+//!     bell                 counters to wake by (bell), allocated before it is mapped; made first and removed last
 //!     data.mdb, lock.mdb   LMDB's; the lock file is allocated before it is mapped
-//!     bell                 counters to wake by (bell), allocated before it is mapped
 //!     ballast              allocated space, given up when a full file system keeps a freeing operation from committing
 //! ```
 //!
 //! Invariants: a process opens the files of a generation once ([`registry`]) and never closes them; a child of a fork opens
 //! its own; live files are never replaced (a reset makes a new generation and retires the old bell; so does whoever finds that
-//! somebody else removed one). Whatever is mapped is
+//! somebody else removed or replaced one); only files of this list are ever removed ([`ours`]). Whatever is mapped is
 //! allocated first, and LMDB's map is at least four times the logical limit, so that neither a full file system nor a full store can
 //! crash a process or keep it from freeing space.
 
+mod choice;
 mod environment;
 mod look;
 mod nudge;
 mod opening;
+mod ours;
 mod pages;
 mod place;
 mod registry;
@@ -31,9 +33,11 @@ use std::cell::Cell;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::era;
 use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
 use crate::bell::Bell;
 use crate::dsn::Place;
@@ -73,16 +77,12 @@ pub(crate) fn read_stamp(text: &[u8]) -> Result<(), StoreError> {
 
 /// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
 pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
-    Ok(opening::reset(&Directory::of(place, settings.group.as_deref())?)?)
+    Ok(opening::reset(choice::choose(place, settings)?)?)
 }
 
 /// Fails unless there is a store at a place; makes nothing.
 pub(crate) fn require(place: &Place, settings: &Settings) -> Result<(), Error> {
-    let path = place::path_of(place, settings.group.as_deref())?;
-    match std::fs::metadata(path.join(stamp::FILE)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(StoreError::io("find a store in", path, error).into()),
-    }
+    choice::require(place, settings)
 }
 
 /// The stores in the places where shared-memory stores are.
@@ -107,6 +107,8 @@ struct Files {
     fork_generation: u64,
     /// How long the map is that pages are written through; none when they are written with calls.
     write_map: Option<u64>,
+    /// How far the wall clock was from the boot clock when that was last noted in the rows.
+    wall_offset: AtomicU64,
 }
 
 struct Ballast {
@@ -201,6 +203,16 @@ impl Files {
 
     fn data_bytes(&self) -> u64 {
         std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Notes it in the rows when the wall clock has been set since it was last looked at. What cannot be noted now, on a full
+    /// file system, is noted at the next opening or collection.
+    fn note_wall_offset(&self) {
+        let now = stamp::wall_offset();
+        let has_moved = era::has_moved(self.wall_offset.load(Ordering::Relaxed), now);
+        if has_moved && era::note_wall_offset(self, now).is_ok() {
+            self.wall_offset.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Whether the paths still lead to these files, and nobody has moved the store to a new generation.
@@ -364,6 +376,7 @@ impl KeyValue for Lmdb {
         if files.bell.is_ballast_missing() {
             files.ballast.lock().restore(&files.bell);
         }
+        files.note_wall_offset();
         Ok(())
     }
 

@@ -9,22 +9,26 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::choice::Choice;
 use super::environment::{Environment, Opening};
 use super::look::{Identity, Look};
 use super::nudge::Nudge;
+use super::ours;
 use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
-use super::stamp::{GENERATIONS, Stamp};
+use super::stamp::Stamp;
 use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
 use crate::error::{Error, InvalidArgument, StoreError};
 use crate::fork;
+use crate::process::who_locks;
 use crate::settings::{Durability, Limit, Settings};
 use crate::store::era::take_over;
 
@@ -49,10 +53,10 @@ pub(super) enum Opened {
     Now(Arc<Files>),
 }
 
-/// Opens the files in `directory`, unless they are among those this process has open.
+/// Opens the files at the chosen place, unless they are among those this process has open.
 pub(super) fn open(
     place: &Place,
-    directory: Directory,
+    choice: Choice,
     settings: &Settings,
     open_before: &[Arc<Files>],
 ) -> Result<Opened, Error> {
@@ -64,18 +68,27 @@ pub(super) fn open(
         let reason = "a store that writes through its map is not durable: leave it out, or add durability=none";
         return Err(InvalidArgument::new("write_map", "1", reason).into());
     }
-    let _init = InitLock::take(&directory)?;
+    let Choice { directory, init, .. } = choice;
+    let _init = enter(&directory, init)?;
     let (guard, alone) = take_guard(&directory)?;
-    let Fate { mut stamp, fresh_locks } = Fate::decide(&directory, alone, durability)?;
+    let Fate { mut stamp, fresh_locks, leaves } = Fate::decide(&directory, alone, durability)?;
+    if settings.is_look
+        && let Some(what) = leaves
+    {
+        return Err(looked_at(&directory, what).into());
+    }
     let mut generation = directory.inside(&stamp.generation.to_string())?;
-    if is_torn(&generation, alone)? || is_swapped(&directory, &generation, open_before) {
+    if is_torn(&generation, &stamp, alone)? || is_swapped(&directory, &generation, open_before) {
+        if settings.is_look && !stamp.durable {
+            return Err(looked_at(&directory, "files that its processes share were removed or replaced").into());
+        }
         if stamp.durable {
             let reason =
                 "files that its processes share were removed or replaced while they ran; end them, then start again";
             return Err(StoreError::Unsafe { path: directory.path, reason: reason.to_owned() }.into());
         }
         // Whoever still has the old files follows at its next request or slice of waiting.
-        stamp.generation = latest_generation(&directory.path).max(stamp.generation) + 1;
+        stamp.generation = ours::next_generation(&directory, stamp.generation);
         stamp.settled = false;
         generation = directory.inside(&stamp.generation.to_string())?;
     }
@@ -102,10 +115,10 @@ pub(super) fn open(
     if fresh_locks {
         // Nobody has the store open, so nothing can be waiting on these.
         for name in ["lock.mdb", "bell"] {
-            remove(&generation.path.join(name))?;
+            ours::remove_file(&generation.path.join(name))?;
         }
     }
-    let made = generation.path.clone();
+    let made = directory.clone();
     let opened = open_files(directory, generation, guard, alone, durability, stamp.write_map)
         .map_err(Error::from)
         .and_then(|(files, was_short)| match settle(&files, &stamp, alone, was_short, settings, durability) {
@@ -117,29 +130,31 @@ pub(super) fn open(
         });
     if opened.is_err() && !stamp.settled {
         // Nobody builds on what was not made to the end: each that tries again would leave another.
-        let _ = fs::remove_dir_all(made);
+        ours::remove_generation(&made, stamp.generation);
     }
     opened
 }
 
 /// Whether a file that processes share was removed under them, so that a new one would be another: two lock files for one data
 /// file are no exclusion.
-fn is_torn(generation: &Directory, alone: bool) -> Result<bool, StoreError> {
+fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, StoreError> {
     let path = generation.path.join("data.mdb");
     let has = |name| generation.identity(name).is_some();
-    // An empty one is what a process left that was killed while it made the files.
     if fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len()) == 0 {
-        return Ok(false);
+        // An empty one is what a process left that was killed while it made the files.
+        return Ok(stamp.settled && !alone);
     }
     if !alone {
-        return Ok(!has("lock.mdb") || !has("bell"));
+        let inode = generation.identity("data.mdb").map(|(_, inode)| inode);
+        let is_another = stamp.settled && stamp.data_inode.is_some() && stamp.data_inode != inode;
+        return Ok(is_another || !has("lock.mdb") || !has("bell"));
     }
     // Nobody holds the guard, so nobody should have the data file open.
     let data = generation.open("data.mdb")?;
     let mut patience = Patience::of(A_MOMENT);
     while !try_lock(&data, libc::LOCK_EX).map_err(|error| StoreError::io("lock", &path, error))? {
         // A process that was killed drops its locks one by one.
-        if patience.wait(&generation.path).is_err() {
+        if patience.wait(&generation.path, None).is_err() {
             return Ok(true);
         }
     }
@@ -163,8 +178,10 @@ fn settle(
     settings: &Settings,
     durability: Durability,
 ) -> Result<(), Error> {
-    let settled = Stamp { settled: true, write_map: files.write_map, ..stamp.clone() };
+    let data_inode = files.look.identity().data.map(|(_, inode)| inode);
+    let settled = Stamp { settled: true, write_map: files.write_map, data_inode, ..stamp.clone() };
     if !alone {
+        files.note_wall_offset();
         let now = Stamp { durable: stamp.durable && durability == Durability::Sync, ..settled };
         if now != *stamp {
             now.write(&files.directory)?;
@@ -176,6 +193,7 @@ fn settle(
         files.check_rows()?;
     }
     let released = take_over(files, settings, BootClock.now(), &stamp.era())?;
+    files.wall_offset.store(stamp.wall_offset, Ordering::Relaxed);
     files.bell.counters().add(Counter::OwnersReleased, released);
     settled.write(&files.directory)?;
     remove_old_generations(&files.directory, stamp.generation);
@@ -185,24 +203,55 @@ fn settle(
 
 /// Moves the store to a new, empty generation. Processes that have the old one open see its bell retired at their next request
 /// or slice of waiting, and follow; the old files go when somebody is alone with the store.
-pub(super) fn reset(directory: &Directory) -> Result<(), StoreError> {
-    let _init = InitLock::take(directory)?;
+pub(super) fn reset(choice: Choice) -> Result<(), StoreError> {
+    let Choice { directory, init, .. } = choice;
+    let directory = &directory;
+    let _init = enter(directory, init)?;
     let found = match Stamp::read(directory) {
         Err(StoreError::Corrupt { .. }) => None,
         other => other?,
     };
-    let current = found.as_ref().map_or_else(|| latest_generation(&directory.path), |stamp| stamp.generation);
+    let generation = ours::next_generation(directory, found.as_ref().map_or(0, |stamp| stamp.generation));
     // Whoever runs goes on with the stamp it fits, whoever resets.
-    let stamp = found.unwrap_or_else(|| Stamp::new(current, false));
-    Stamp { generation: current + 1, settled: false, ..stamp }.write(directory)?;
-    retire_old_generations(directory, current + 1);
+    let stamp = found.unwrap_or_else(|| Stamp::new(generation, false));
+    Stamp { generation, settled: false, ..stamp }.write(directory)?;
+    retire_old_generations(directory, generation);
     Ok(())
+}
+
+/// Takes the right to open the store in a directory, unless the directory is somebody else's.
+fn enter(directory: &Directory, init: Option<InitLock>) -> Result<InitLock, StoreError> {
+    let is_begun = || directory.identity("init").is_some();
+    if !is_begun() {
+        // Nothing is made where there are strangers; whoever makes a store at this moment has made `init` first.
+        match ours::refuse_strangers(directory) {
+            Err(refusal) if !is_begun() => return Err(refusal),
+            _ => {}
+        }
+    }
+    let init = init.map_or_else(|| InitLock::take(directory), Ok)?;
+    ours::refuse_strangers(directory)?;
+    Ok(init)
+}
+
+/// Whether a generation has a data file that something was written to.
+fn has_data(directory: &Directory, generation: u32) -> bool {
+    let path = directory.path.join(generation.to_string()).join("data.mdb");
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// The refusal of a look, which leaves it to a server to begin a store afresh.
+fn looked_at(directory: &Directory, what: &str) -> StoreError {
+    let reason = format!("{what}: the next server that opens it begins it afresh, and a look does not");
+    StoreError::Unsafe { path: directory.path.clone(), reason }
 }
 
 /// What becomes of the files that were found.
 struct Fate {
     stamp: Stamp,
     fresh_locks: bool,
+    /// Why rows that are there are left behind for an empty store.
+    leaves: Option<&'static str>,
 }
 
 impl Fate {
@@ -213,20 +262,23 @@ impl Fate {
             Err(StoreError::Corrupt { .. }) if alone && !durable => None,
             other => other?,
         };
-        let latest = latest_generation(&directory.path);
         let Some(found) = found else {
             // A stamp is made before data is.
-            let has_data = directory.path.join(latest.to_string()).join("data.mdb").exists();
+            let has_data = ours::generations(directory).into_iter().any(|number| has_data(directory, number));
             if !alone || (durable && has_data) {
                 return Err(StoreError::corrupt(&directory.path, "its stamp is missing; reset the store"));
             }
-            return Ok(Self { stamp: Stamp::new(latest + 1, durable), fresh_locks: false });
+            let stamp = Stamp::new(ours::next_generation(directory, 0), durable);
+            return Ok(Self { stamp, fresh_locks: false, leaves: Some("its stamp is missing") });
         };
-        let has_data = directory.path.join(found.generation.to_string()).join("data.mdb").exists();
+        let has_data = has_data(directory, found.generation);
         let mine =
             Stamp { settled: found.settled, write_map: found.write_map, ..Stamp::new(found.generation, durable) };
         if !alone {
             if let Some(reason) = mine.difference(&found) {
+                return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
+            }
+            if let Some(reason) = mine.time_difference(&found) {
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
             }
             if found.pid_namespace != mine.pid_namespace {
@@ -234,18 +286,33 @@ impl Fate {
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
             }
             // What somebody has begun to make and did not finish is nothing to build on.
-            let generation = if has_data && !found.settled { latest + 1 } else { found.generation };
-            return Ok(Self { stamp: Stamp { generation, ..found }, fresh_locks: false });
+            let is_unfinished = has_data && !found.settled;
+            let generation =
+                if is_unfinished { ours::next_generation(directory, found.generation) } else { found.generation };
+            let leaves = is_unfinished.then_some("it was not made to the end");
+            return Ok(Self { stamp: Stamp { generation, ..found }, fresh_locks: false, leaves });
         }
-        let same_boot = found.boot == mine.boot;
-        if (!same_boot && !found.durable) || !has_data || !found.settled {
-            let stamp = Stamp::new(latest.max(found.generation) + 1, durable);
+        if found.durable && found.settled && !has_data {
+            let reason = "its data file is missing or empty; put a copy in its place, or reset the store";
+            return Err(StoreError::corrupt(&directory.path, reason));
+        }
+        let same_boot = found.is_of_boot(&mine);
+        if same_boot && let Some(reason) = mine.time_difference(&found) {
+            return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
+        }
+        // Of which boot a store is does not matter where nothing outlives one.
+        let is_known = !found.boot.is_empty() && !mine.boot.is_empty();
+        let is_outlived = !same_boot && !found.durable && (is_known || !directory.is_in_memory());
+        if is_outlived || !has_data || !found.settled {
+            let leaves = if is_outlived { "it is of an earlier boot" } else { "it was not made to the end" };
+            let leaves = has_data.then_some(leaves);
+            let stamp = Stamp::new(ours::next_generation(directory, found.generation), durable);
             // What was not made to the end may be what there was no room for.
             let write_map = found.write_map.filter(|_| found.settled);
-            return Ok(Self { stamp: Stamp { write_map, ..stamp }, fresh_locks: false });
+            return Ok(Self { stamp: Stamp { write_map, ..stamp }, fresh_locks: false, leaves });
         }
         let fresh_locks = !same_boot || mine.difference(&found).is_some();
-        Ok(Self { stamp: mine, fresh_locks })
+        Ok(Self { stamp: mine, fresh_locks, leaves: None })
     }
 }
 
@@ -259,11 +326,13 @@ fn open_files(
     write_map: Option<u64>,
 ) -> Result<(Files, bool), StoreError> {
     let data = generation.path.join("data.mdb");
+    // The first file that is made: it tells a generation of ours.
+    let bell = generation.open_allocated("bell", Bell::BYTES)?;
     // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
     let data_file = generation.open("data.mdb")?;
     let mut patience = Patience::new();
     while !try_lock(&data_file, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &data, error))? {
-        patience.wait(&generation.path)?;
+        patience.wait(&generation.path, Some(&data_file))?;
     }
     let mut most = MAP_BYTES;
     if let Some(bytes) = write_map.filter(|_| !alone && !is_empty(&data_file)) {
@@ -287,7 +356,6 @@ fn open_files(
     let nudge =
         Nudge::new(&lock_file).map_err(|error| StoreError::io("map", generation.path.join("lock.mdb"), error))?;
     drop(lock_file);
-    let bell = generation.open_allocated("bell", Bell::BYTES)?;
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation, &bell)?;
     let mut opening = Opening {
@@ -322,6 +390,7 @@ fn open_files(
         generation,
         fork_generation: fork::generation(),
         write_map,
+        wall_offset: AtomicU64::new(0),
     };
     // A slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();
@@ -441,21 +510,21 @@ fn take_guard(directory: &Directory) -> Result<(File, bool), StoreError> {
             }
         }
         // A process that was killed while it was alone has not quite ended.
-        patience.wait(&directory.path)?;
+        patience.wait(&directory.path, Some(&guard))?;
     }
 }
 
 /// The right to open the store: held for moments, and given back also when a child of a fork has inherited the descriptor.
-struct InitLock(File);
+pub(super) struct InitLock(File);
 
 impl InitLock {
-    fn take(directory: &Directory) -> Result<Self, StoreError> {
+    pub(super) fn take(directory: &Directory) -> Result<Self, StoreError> {
         let init = directory.open("init")?;
         let mut patience = Patience::new();
         while !try_lock(&init, libc::LOCK_EX)
             .map_err(|error| StoreError::io("lock", directory.path.join("init"), error))?
         {
-            patience.wait(&directory.path)?;
+            patience.wait(&directory.path, Some(&init))?;
         }
         Ok(Self(init))
     }
@@ -483,10 +552,12 @@ impl Patience {
         Self { since: Instant::now(), most, pause: Duration::from_micros(200) }
     }
 
-    pub(super) fn wait(&mut self, path: &Path) -> Result<(), StoreError> {
+    /// Waits a little for whoever has `locked` the store at `path`.
+    pub(super) fn wait(&mut self, path: &Path, locked: Option<&File>) -> Result<(), StoreError> {
         let waited = self.since.elapsed();
         if waited > self.most {
-            return Err(StoreError::Busy { path: path.to_owned(), waited_ms: waited.as_millis() as u64 });
+            let (path, waited_ms) = (path.to_owned(), waited.as_millis() as u64);
+            return Err(StoreError::Busy { path, holder: locked.and_then(who_locks), waited_ms });
         }
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(Duration::from_millis(20));
@@ -494,32 +565,19 @@ impl Patience {
     }
 }
 
-fn latest_generation(directory: &Path) -> u32 {
-    let names = fs::read_dir(directory).into_iter().flatten().flatten();
-    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|&number| number < GENERATIONS).max().unwrap_or(0)
-}
-
-fn old_generations(directory: &Directory, current: u32) -> Vec<std::path::PathBuf> {
-    let is_old = |path: &std::path::PathBuf| {
-        path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()).is_some_and(|name| name < current)
-    };
-    let entries = fs::read_dir(&directory.path).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(is_old).collect()
+fn old_generations(directory: &Directory, current: u32) -> impl Iterator<Item = u32> {
+    ours::generations(directory).into_iter().filter(move |&number| number < current)
 }
 
 /// Old generations are nobody's when this process is alone.
 fn remove_old_generations(directory: &Directory, current: u32) {
-    for old in old_generations(directory, current) {
-        // What cannot be removed now is removed by the next to be alone.
-        let _ = fs::remove_dir_all(old);
-    }
+    old_generations(directory, current).for_each(|old| ours::remove_generation(directory, old));
 }
 
 /// Tells whoever still uses an old generation that it is one: a reset may have been killed before it could.
 fn retire_old_generations(directory: &Directory, current: u32) {
     for old in old_generations(directory, current) {
-        if let Ok(file) = (directory.beneath(old)).open_existing("bell")
+        if let Ok(file) = directory.beneath(directory.path.join(old.to_string())).open_existing("bell")
             && let Ok(bell) = Bell::in_file(&file)
             && !bell.is_retired()
         {
@@ -528,15 +586,8 @@ fn retire_old_generations(directory: &Directory, current: u32) {
     }
 }
 
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, error)),
-        _ => Ok(()),
-    }
-}
-
 /// Takes a lock without waiting. Whether it was free.
-fn try_lock(file: &File, kind: libc::c_int) -> io::Result<bool> {
+pub(super) fn try_lock(file: &File, kind: libc::c_int) -> io::Result<bool> {
     match lock(file, kind | libc::LOCK_NB) {
         Ok(()) => Ok(true),
         Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(false),

@@ -10,8 +10,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::dsn::Place;
+use crate::dsn::{Place, is_name};
 use crate::error::{Error, InvalidArgument, StoreError};
+use crate::fault;
+use crate::process::is_locked;
 
 /// Neither through a symlink, nor waiting for whoever opens the other end of a pipe.
 const NEVER_ELSEWHERE: libc::c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -28,15 +30,30 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The directory of a place, made if it is not there.
-    pub(super) fn of(place: &Place, group: Option<&str>) -> Result<Self, Error> {
+    /// The directory of a place at one of its paths, made if it is not there.
+    pub(super) fn of(place: &Place, path: &Path, group: Option<&str>) -> Result<Self, Error> {
         let group = group.map(find_group).transpose()?;
-        let directory = Self { path: path_in(place, group)?, group };
+        let directory = Self { path: path.to_owned(), group };
         if let (Place::SharedMemory(_), Some(base)) = (place, directory.path.parent()) {
             Self { path: base.to_owned(), group }.make()?;
         }
         directory.make()?;
         Ok(directory)
+    }
+
+    /// A directory in which a store was begun and which is safe to use, as the one it is in.
+    pub(super) fn there(path: &Path, group: Option<&str>) -> Result<Option<Self>, Error> {
+        let group = group.map(find_group).transpose()?;
+        let is_safe = |path: &Path| Self { path: path.to_owned(), group }.check().is_ok();
+        let is_begun = fs::symlink_metadata(path.join("init")).is_ok_and(|metadata| metadata.is_file());
+        let is_there = is_begun && path.parent().is_some_and(is_safe) && is_safe(path);
+        Ok(is_there.then(|| Self { path: path.to_owned(), group }))
+    }
+
+    /// A file that only locks are asked of; nothing when it cannot be opened.
+    pub(super) fn open_to_lock(path: &Path) -> Option<File> {
+        let file = OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE).open(path).ok()?;
+        file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
     }
 
     /// A directory inside, made if it is not there.
@@ -65,6 +82,11 @@ impl Directory {
 
     fn check(&self) -> Result<(), StoreError> {
         let refuse = |reason: String| Err(StoreError::Unsafe { path: self.path.clone(), reason });
+        if self.path.parent().is_none() {
+            return refuse(
+                "it is the root directory; name one of the store's own, such as file:///var/lib/mcp-state".into(),
+            );
+        }
         let metadata =
             fs::symlink_metadata(&self.path).map_err(|error| StoreError::io("look at", &self.path, error))?;
         let real = fs::canonicalize(&self.path).map_err(|error| StoreError::io("resolve", &self.path, error))?;
@@ -189,6 +211,22 @@ impl Directory {
         Some((metadata.dev(), metadata.ino()))
     }
 
+    /// Whether the file system is in memory, so that nothing here is of an earlier boot.
+    pub(super) fn is_in_memory(&self) -> bool {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let path =
+                CString::new(self.path.as_os_str().as_encoded_bytes()).expect("a path that was opened has no NUL");
+            // SAFETY: all-zero bytes are a valid statfs, a struct of integers.
+            let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+            // SAFETY: the path is NUL-terminated and `stat` is writable; both live through the call.
+            let asked = unsafe { libc::statfs(path.as_ptr(), &raw mut stat) };
+            asked == 0 && stat.f_type as i64 == libc::TMPFS_MAGIC
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        false
+    }
+
     /// Bytes that the file system has left for this user.
     pub(super) fn free_bytes(&self) -> Result<u64, StoreError> {
         let path = CString::new(self.path.as_os_str().as_encoded_bytes()).expect("a path that was opened has no NUL");
@@ -237,15 +275,14 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The directory of a place; nothing is made or checked.
-pub(super) fn path_of(place: &Place, group: Option<&str>) -> Result<PathBuf, Error> {
-    Ok(path_in(place, group.map(find_group).transpose()?)?)
-}
-
-fn path_in(place: &Place, group: Option<libc::gid_t>) -> Result<PathBuf, StoreError> {
+/// The paths that a place stands for, where a new store is made first; nothing is made or checked.
+pub(super) fn paths_of(place: &Place, group: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     match place {
-        Place::SharedMemory(name) => Ok(shared_memory(group).join(name)),
-        Place::Directory(path) => Ok(path.clone()),
+        Place::SharedMemory(name) => {
+            let group = group.map(find_group).transpose()?;
+            Ok(bases(group).into_iter().map(|base| base.join(name)).collect())
+        }
+        Place::Directory(path) => Ok(vec![path.clone()]),
         Place::Memory | Place::Redis(_) => unreachable!("these have no directory"),
     }
 }
@@ -255,19 +292,42 @@ const SHM: &str = "/dev/shm";
 /// What the directories of users and groups in `/dev/shm` begin with.
 const PREFIX: &str = "mcp-state-";
 
-/// The directory that holds this user's shared-memory stores: `/run/mcp-state` where it is ours, else one in `/dev/shm`.
-fn shared_memory(group: Option<libc::gid_t>) -> PathBuf {
-    let ours = fs::symlink_metadata(RUN).is_ok_and(|metadata| {
-        metadata.is_dir() && (metadata.uid() == effective_user() || group == Some(metadata.gid()))
-    });
-    if ours {
-        return RUN.into();
+fn run() -> PathBuf {
+    fault::pretended("RUN").unwrap_or_else(|| RUN.to_owned()).into()
+}
+
+/// The directories that hold the shared-memory stores of this user, or group: `/run/mcp-state` where it is ours, else the folder
+/// in it that is named like the user or group and is ours; and always one in `/dev/shm`.
+fn bases(group: Option<libc::gid_t>) -> Vec<PathBuf> {
+    let (run, user) = (run(), effective_user());
+    let is_ours = |path: &PathBuf| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|metadata| metadata.is_dir() && (metadata.uid() == user || group == Some(metadata.gid())))
+    };
+    let mut bases = Vec::new();
+    if is_ours(&run) {
+        bases.push(run);
+    } else if run.is_dir() {
+        let (accounts, number) = group.map_or(("/etc/passwd", user), |group| ("/etc/group", group));
+        let names = [account_named(accounts, number), Some(number.to_string())];
+        bases.extend(names.into_iter().flatten().map(|name| run.join(name)).find(is_ours));
     }
     let name = match group {
         Some(group) => format!("{PREFIX}group-{group}"),
-        None => format!("{PREFIX}{}", effective_user()),
+        None => format!("{PREFIX}{user}"),
     };
-    Path::new(SHM).join(name)
+    bases.push(Path::new(SHM).join(name));
+    bases
+}
+
+/// The name of a user or group in a file of lines such as `name:x:number:`.
+fn account_named(file: &str, number: u32) -> Option<String> {
+    let accounts = fs::read_to_string(file).ok()?;
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(number) && is_name(name)).then(|| name.to_owned())
+    })
 }
 
 /// A store that was found on this machine.
@@ -281,24 +341,48 @@ pub struct FoundStore {
     pub user: u32,
     /// The user's group.
     pub group: u32,
+    /// Whether a process has it open: such a one is the store of its name, where several places have one.
+    pub in_use: bool,
 }
 
-/// The stores in the places where shared-memory stores are, as far as this user can see them.
+/// The stores in the places where shared-memory stores are, as far as this user can see them. What no store can be named, or is
+/// reached through a link, is not listed: anybody may make that.
 pub(super) fn find() -> Vec<FoundStore> {
-    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_base =
-        |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-    let bases = entries(SHM.into()).filter(is_base).chain([PathBuf::from(RUN)]);
+    let directories = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let named = entries.filter(is_directory).filter(|entry| entry.file_name().to_str().is_some_and(is_name));
+        named.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let has_stamp = |path: &PathBuf| fs::symlink_metadata(path.join(super::stamp::FILE)).is_ok();
+    let is_base = |path: &PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str()?.strip_prefix(PREFIX))
+            .is_some_and(|name| name.strip_prefix("group-").unwrap_or(name).bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let run = run();
+    let users = directories(&run).into_iter().filter(|path| !has_stamp(path));
+    // In the order in which the places of one name are tried.
+    let bases: Vec<_> =
+        [run.clone()].into_iter().chain(users).chain(directories(Path::new(SHM)).into_iter().filter(is_base)).collect();
     let mut found: Vec<_> = bases
-        .flat_map(entries)
-        .filter(|path| path.join(super::stamp::FILE).exists())
+        .iter()
+        .flat_map(|base| {
+            let mut stores = directories(base);
+            stores.sort();
+            stores
+        })
+        .filter(has_stamp)
         .filter_map(|path| {
             let metadata = fs::symlink_metadata(&path).ok()?;
             let name = path.file_name()?.to_str()?.to_owned();
-            Some(FoundStore { name, path, user: metadata.uid(), group: metadata.gid() })
+            let guard = Directory::open_to_lock(&path.join("guard"));
+            let in_use = guard.is_some_and(|guard| is_locked(&guard));
+            Some(FoundStore { name, path, user: metadata.uid(), group: metadata.gid(), in_use })
         })
         .collect();
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    // What processes have open is the store of its name, see `choice`.
+    found.sort_by_key(|store| !store.in_use);
     found
 }
 

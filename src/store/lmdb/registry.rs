@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
 
+use super::choice::choose;
 use super::opening::{self, A_MOMENT, Opened, Patience};
-use super::place::{Directory, path_of};
+use super::place::paths_of;
 use super::{Files, stamp};
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
@@ -48,10 +49,11 @@ pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Err
     loop {
         match open_once(place, settings) {
             // Whoever removes a store removes one file after the other; then it is made anew.
-            Err(error @ Error::Store(StoreError::Corrupt { .. })) => {
-                let path = path_of(place, settings.group.as_deref())?;
-                let has_stamp = path.join(stamp::FILE).exists();
-                if has_stamp || patience.wait(&path).is_err() {
+            Err(error @ Error::Store(StoreError::Corrupt { .. } | StoreError::Unsafe { .. })) => {
+                let path = paths_of(place, settings.group.as_deref())?.swap_remove(0);
+                let has = |name| path.join(name).exists();
+                let is_half_removed = !has(stamp::FILE) && (has("guard") || has("init"));
+                if !is_half_removed || patience.wait(&path, None).is_err() {
                     return Err(error);
                 }
             }
@@ -61,12 +63,12 @@ pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Err
 }
 
 fn open_once(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
-    let directory = Directory::of(place, settings.group.as_deref())?;
+    let paths = paths_of(place, settings.group.as_deref())?;
     let mut open = registry().open.lock();
-    if let Some(files) = open.iter().find(|files| files.directory.path == directory.path && files.is_current()) {
+    if let Some(files) = open.iter().find(|files| paths.contains(&files.directory.path) && files.is_current()) {
         return Ok(files.clone());
     }
-    Ok(match opening::open(place, directory, settings, &open)? {
+    Ok(match opening::open(place, choose(place, settings)?, settings, &open)? {
         Opened::Before(files) => files,
         Opened::Now(files) => {
             open.push(files.clone());

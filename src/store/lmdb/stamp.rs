@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::lock_format;
 use super::opening::{MAP_BYTES, MAP_STEP};
+use super::ours;
 use super::place::Directory;
 use crate::clock::{BootClock, Clock, Millis, wall_now};
 use crate::error::StoreError;
 use crate::fault;
-use crate::process::{boot_id, pid_namespace};
+use crate::process::{boot_id, is_same_boot, pid_namespace, time_offset};
 use crate::store::era::Era;
 
 /// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
@@ -24,6 +25,8 @@ const OLDEST_FORMAT: u32 = 4;
 
 /// The name of the stamp: a directory with one is a store.
 pub(super) const FILE: &str = "stamp";
+/// The next one, before it takes that name.
+pub(super) const NEW_FILE: &str = "stamp.new";
 /// The version of the stamp file itself.
 const STAMP_VERSION: u32 = 1;
 
@@ -52,6 +55,13 @@ pub(super) struct Stamp {
     /// How long the map is through which pages are written; none when they are written with calls.
     #[serde(default)]
     pub(super) write_map: Option<u64>,
+    /// How far the boot clock of those who have the store open is from the machine's; older libraries do not say.
+    #[serde(default)]
+    pub(super) time_offset_ms: Option<i64>,
+    /// The inode of the settled data file, by which newcomers tell that it was replaced under those who have it open; older
+    /// libraries do not say.
+    #[serde(default)]
+    pub(super) data_inode: Option<u64>,
     /// Milliseconds from the boot clock to 1970, to carry expiry into another boot.
     pub(super) wall_offset: Millis,
 }
@@ -71,6 +81,8 @@ impl Stamp {
             pid_namespace: pid_namespace().unwrap_or_default(),
             durable,
             write_map: None,
+            time_offset_ms: Some(time_offset()),
+            data_inode: None,
             wall_offset: wall_offset(),
         }
     }
@@ -120,10 +132,10 @@ impl Stamp {
     /// Puts the stamp in place, all or nothing.
     pub(super) fn write(&self, directory: &Directory) -> Result<(), StoreError> {
         use std::io::Write;
-        let (new, path) = (directory.path.join("stamp.new"), directory.path.join(FILE));
+        let (new, path) = (directory.path.join(NEW_FILE), directory.path.join(FILE));
         let text = serde_json::to_vec_pretty(self).expect("a stamp is plain data");
-        let _ = fs::remove_file(&new);
-        let mut file = directory.open("stamp.new")?;
+        ours::remove_file(&new)?;
+        let mut file = directory.open(NEW_FILE)?;
         file.write_all(&text)
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&new, &path))
@@ -134,6 +146,22 @@ impl Stamp {
     /// The time and place that the rows of a store written under this stamp belong to.
     pub(super) fn era(&self) -> Era {
         Era { boot: self.boot.clone(), wall_offset: self.wall_offset, pid_namespace: self.pid_namespace }
+    }
+
+    /// Whether its times are of the boot that this process runs in.
+    pub(super) fn is_of_boot(&self, mine: &Self) -> bool {
+        is_same_boot(&self.boot, &mine.boot)
+    }
+
+    /// What keeps a process whose boot clock is set otherwise from reading the times of one boot.
+    pub(super) fn time_difference(&self, other: &Self) -> Option<String> {
+        let mine = self.time_offset_ms.unwrap_or(0);
+        // An older library was in this time namespace if its offset to the wall clock is nearer to this one's.
+        let moved = other.wall_offset.abs_diff(self.wall_offset) > mine.unsigned_abs() / 2;
+        let its = other.time_offset_ms.unwrap_or(if moved { 0 } else { mine });
+        (its != mine).then(|| {
+            format!("it is of a time namespace whose boot clock is {its} ms from the machine's, and this process's is {mine} ms; use it from there, or name another store")
+        })
     }
 
     /// What keeps a process of this library, here, from sharing the store with those that made the stamp.
@@ -155,7 +183,7 @@ fn yes() -> bool {
     true
 }
 
-fn wall_offset() -> Millis {
+pub(super) fn wall_offset() -> Millis {
     let pretended = fault::pretended("WALL_OFFSET_MS").and_then(|text| text.parse().ok()).unwrap_or(0);
     wall_now().saturating_sub(BootClock.now()).saturating_add_signed(pretended)
 }

@@ -1,0 +1,123 @@
+//! Which files are a store's own. Only these are ever removed, one by one, and a store is made only where there is nothing else.
+//!
+//! A directory with a stamp that can be read is a store: whatever else lies in it is left alone. Without such a stamp,
+//! everything in it must be what an opening or a reset leaves that was cut short; anything else is a stranger's, and the
+//! directory is refused before a file is made in it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::place::Directory;
+use super::stamp::{self, GENERATIONS, Stamp};
+use crate::bell::Bell;
+use crate::error::{StoreError, shorten};
+
+/// The files beside the generations.
+const STORE_FILES: [&str; 4] = ["init", "guard", stamp::FILE, stamp::NEW_FILE];
+
+/// The files of a generation, in the order of their removal: what is left of one is told by its bell.
+const GENERATION_FILES: [&str; 4] = ["data.mdb", "lock.mdb", "ballast", BELL];
+const BELL: &str = "bell";
+
+/// Refuses a directory without a stamp that holds what no store of ours has left there. Makes nothing.
+pub(super) fn refuse_strangers(directory: &Directory) -> Result<(), StoreError> {
+    match Stamp::read(directory) {
+        Ok(None) | Err(StoreError::Corrupt { .. }) => {}
+        Ok(Some(_)) | Err(_) => return Ok(()),
+    }
+    let path = &directory.path;
+    // Whoever makes a store makes these first.
+    let is_begun = ["init", "guard"].iter().all(|name| is_file(&path.join(name)));
+    let entries = fs::read_dir(path).map_err(|error| StoreError::io("list", path, error))?;
+    for entry in entries {
+        let name = entry.map_err(|error| StoreError::io("list", path, error))?.file_name();
+        let ours = match name.to_str() {
+            Some(stamp::FILE) => is_begun,
+            Some(name) if STORE_FILES.contains(&name) => true,
+            Some(name) => is_begun && generation_number(name).is_some() && holds_a_generation(&path.join(name)),
+            None => false,
+        };
+        if !ours {
+            let reason = format!(
+                "it holds {}, which is no file of a store; name an empty directory, or one that does not exist yet",
+                shorten(&name.to_string_lossy())
+            );
+            return Err(StoreError::Unsafe { path: path.clone(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// The generations that are there.
+pub(super) fn generations(directory: &Directory) -> Vec<u32> {
+    let entries = fs::read_dir(&directory.path).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| generation_number(entry.file_name().to_str()?));
+    numbers.filter(|&number| is_generation(&path_of(directory, number))).collect()
+}
+
+/// A number for a new generation, after `current` and all that are there; nothing has this name yet.
+pub(super) fn next_generation(directory: &Directory, current: u32) -> u32 {
+    let latest = generations(directory).into_iter().max().unwrap_or(0).max(current);
+    let is_free = |number: &u32| fs::symlink_metadata(path_of(directory, *number)).is_err();
+    (latest + 1..GENERATIONS).find(is_free).unwrap_or(GENERATIONS - 1)
+}
+
+/// Removes the files of a generation, and its directory if nothing else is in it. What cannot be removed now is removed by the
+/// next to be alone.
+pub(super) fn remove_generation(directory: &Directory, number: u32) {
+    let path = path_of(directory, number);
+    if !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+        return;
+    }
+    for name in GENERATION_FILES {
+        let _ = remove_file(&path.join(name));
+    }
+    let _ = fs::remove_dir(path);
+}
+
+/// Removes a regular file, if it is there.
+pub(super) fn remove_file(path: &Path) -> Result<(), StoreError> {
+    if !is_file(path) {
+        return Ok(());
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn path_of(directory: &Directory, number: u32) -> std::path::PathBuf {
+    directory.path.join(number.to_string())
+}
+
+/// The number that a generation's directory is named by, written as we write it.
+fn generation_number(name: &str) -> Option<u32> {
+    name.parse().ok().filter(|&number: &u32| number < GENERATIONS && number.to_string() == name)
+}
+
+/// Whether a directory is a generation of ours, whatever else somebody may have put there: each has a bell, which is made first
+/// and removed last.
+fn is_generation(path: &Path) -> bool {
+    let bell = fs::symlink_metadata(path.join(BELL));
+    is_directory(path) && (bell.is_ok_and(|bell| bell.is_file() && bell.len() >= Bell::BYTES) || is_empty(path))
+}
+
+/// Whether a directory is a generation of ours and holds nothing else.
+fn holds_a_generation(path: &Path) -> bool {
+    let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let is_ours = |name: &str| GENERATION_FILES.contains(&name);
+    is_generation(path) && entries.all(|entry| entry.file_name().to_str().is_some_and(is_ours))
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}

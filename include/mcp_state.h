@@ -45,6 +45,11 @@
 #define MCP_STATE_OWNER_SIZE 33
 
 /**
+ * In place of a question's time: the store's `request_timeout_ms`.
+ */
+#define MCP_STATE_TIMEOUT_OF_STORE -1
+
+/**
  * What a function returns. The numbers never change meaning.
  */
 typedef enum mcp_state_status {
@@ -736,6 +741,23 @@ enum mcp_state_status mcp_state_open_session(const struct mcp_state_engine *engi
                                              struct mcp_state_error *error);
 
 /**
+ * The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches afterwards.
+ * It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
+ * of sessions, and nothing else is done with it.
+ *
+ * `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL when
+ * neither is set, and nobody counts.
+ *
+ * # Safety
+ *
+ * As for all functions.
+ */
+enum mcp_state_status mcp_state_waiting_room(const struct mcp_state_engine *engine,
+                                             const int64_t *places,
+                                             struct mcp_state_session **out_room,
+                                             struct mcp_state_error *error);
+
+/**
  * Removes at most `limit` expired sessions, and releases the owners of dead processes met on the way (G11).
  *
  * `*out_sessions`, `*out_owners`: how many. `*out_more`: whether there is more to collect.
@@ -752,7 +774,8 @@ enum mcp_state_status mcp_state_collect(const struct mcp_state_engine *engine,
                                         struct mcp_state_error *error);
 
 /**
- * What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`; `counters` and `limits`, numbers
+ * What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
+ * `waiting`, `max_waiting`; `counters` and `limits`, numbers
  * by name; `place`, texts by name. Names may be added.
  *
  * # Safety
@@ -1106,8 +1129,8 @@ enum mcp_state_status mcp_state_next_request_id(const struct mcp_state_session *
 /**
  * Registers a request that is sent by other means.
  *
- * `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late. `method`: for
- * display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
+ * `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late;
+ * MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
  *
@@ -1129,8 +1152,8 @@ enum mcp_state_status mcp_state_register_pending(const struct mcp_state_session 
 /**
  * Gives a JSON-RPC request an id, registers it and queues it, all at once.
  *
- * `message`: a JSON object without `id`. `timeout_ms`: after which it times out and its answer is late. `context`: kept with the
- * message, may be empty. `*out_id`: the id.
+ * `message`: a JSON object without `id`. `timeout_ms`: after which it times out and its answer is late;
+ * MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `context`: kept with the message, may be empty. `*out_id`: the id.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
  *

@@ -239,6 +239,11 @@ mcp_state_status mcp_state_open_session(const mcp_state_engine *engine,
                                         mcp_state_session **out_session,
                                         mcp_state_error *error);
 
+mcp_state_status mcp_state_waiting_room(const mcp_state_engine *engine,
+                                        const int64_t *places,
+                                        mcp_state_session **out_room,
+                                        mcp_state_error *error);
+
 mcp_state_status mcp_state_collect(const mcp_state_engine *engine,
                                    int64_t limit,
                                    int64_t *out_sessions,

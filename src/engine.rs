@@ -12,7 +12,7 @@ use crate::clock::{Clock, Millis};
 use crate::dsn::{Dsn, MAX_SPAN_MS};
 use crate::error::{Error, InvalidArgument, LimitExceeded};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
-use crate::process::Process;
+use crate::process::{Liveness, Process};
 use crate::session::{
     AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle, Inspection,
     Interest, LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal, Registered,
@@ -46,6 +46,8 @@ pub struct Session {
     engine: Engine,
     key: Digest,
     handle: Handle,
+    /// Whether this is the waiting room, and how many may wait in it.
+    places: Option<u64>,
 }
 
 /// What `collect` did.
@@ -122,6 +124,10 @@ pub struct StoreStats {
     pub used_bytes: u64,
     /// The most bytes that may be in use.
     pub limit_bytes: u64,
+    /// Exchanges that wait for their clients, where their number is limited.
+    pub waiting: u64,
+    /// How many may: as whoever waited last was told, else as these settings say.
+    pub max_waiting: u64,
     /// Counters by name, since the store's files were made.
     pub counters: Vec<(&'static str, u64)>,
     /// The limits in force, by name.
@@ -194,6 +200,12 @@ impl Engine {
         &self.settings
     }
 
+    /// How long a question waits for its answer, in milliseconds, when its caller names `given` or no time: then it is the
+    /// store's `request_timeout_ms`. Each boundary asks this for its callers.
+    pub fn question_timeout_ms(&self, given: Option<Millis>) -> Millis {
+        given.unwrap_or(self.settings.request_timeout_ms)
+    }
+
     /// Makes sure that the store is still the one its name stands for: to be called at the start of each request.
     pub fn refresh(&self) -> Result<(), Error> {
         Ok(self.store.refresh()?)
@@ -222,7 +234,7 @@ impl Engine {
             }
         };
         let handle = Handle { id: record.id, incarnation: record.incarnation, principal: record.principal };
-        Ok(created.then(|| Session { engine: self.clone(), key, handle }))
+        Ok(created.then(|| Session { engine: self.clone(), key, handle, places: None }))
     }
 
     /// The session with this id, if it is there and belongs to nobody or to `principal` (G12).
@@ -235,6 +247,7 @@ impl Engine {
             engine: self.clone(),
             key,
             handle: Handle { id, incarnation, principal },
+            places: None,
         }))
     }
 
@@ -247,7 +260,23 @@ impl Engine {
             engine: self.clone(),
             key,
             handle: Handle { id, incarnation, principal },
+            places: None,
         }))
+    }
+
+    /// The waiting room: each exchange that waits for its client attaches to it, and detaches afterwards. It is refused when `places`
+    /// wait already, by default the limit `max_waiting`. Nothing where neither is given: then nobody counts. A place ends as an
+    /// owner does, but a dead process gives it back at once. Nothing else is done with the room.
+    pub fn waiting_room(&self, places: Option<u64>) -> Result<Option<Session>, Error> {
+        let limit = self.settings.limit(Limit::Waiting);
+        let places = match places {
+            None if limit == Limit::Waiting.default_value() => return Ok(None),
+            None => limit,
+            Some(0) => return Err(InvalidArgument::new("max_waiting", 0, "it must be greater than 0").into()),
+            Some(places) => places,
+        };
+        let (engine, key, handle) = (self.clone(), Record::room_key(), Handle::of_room());
+        Ok(Some(Session { engine, key, handle, places: Some(places) }))
     }
 
     /// Removes at most `limit` expired sessions and releases dead owners on the way (G11).
@@ -284,7 +313,17 @@ impl Engine {
     /// What the store holds and has counted.
     pub fn stats(&self) -> Result<StoreStats, Error> {
         let usage = self.store.usage()?;
+        let (taken, places) = self.run(Record::room_key(), Access::Read, |room, _| room.room())?;
+        let now = self.store.now();
+        let waits = |(process, until): &(Process, Millis)| match process.liveness() {
+            Liveness::Alive => true,
+            Liveness::Dead => false,
+            Liveness::Unknown => *until > now,
+        };
+        let waiting = taken.iter().filter(|place| waits(place)).count();
         Ok(StoreStats {
+            waiting: waiting as u64,
+            max_waiting: places.unwrap_or_else(|| self.settings.limit(Limit::Waiting)),
             sessions: usage.sessions,
             used_bytes: usage.used_bytes,
             limit_bytes: usage.limit_bytes,
@@ -511,6 +550,9 @@ impl Session {
 
     /// Ends the session for good (G7). Whether it was still there.
     pub fn destroy(&self) -> Result<bool, Error> {
+        if self.places.is_some() {
+            return Ok(false); // It is no session.
+        }
         let ended = there(self.write(|session| session.destroy()))?;
         if ended {
             self.engine.store.count(Counter::SessionsDestroyed, 1);
@@ -528,6 +570,14 @@ impl Session {
     pub fn attach(&self, kind: OwnerKind, lease_ms: Option<Millis>) -> Result<OwnerToken, Error> {
         let lease = check_span("lease", lease_ms.unwrap_or(self.engine.settings.lease_ms), 1)?;
         let (token, process) = (OwnerToken::random(), Process::current());
+        if let Some(places) = self.places {
+            let entered =
+                self.engine.run(self.key, Access::Write, |room, _| room.enter_room(token, lease, process, places));
+            if matches!(&entered, Err(Error::Limit(_))) {
+                self.engine.store.count(Counter::WaitingRefused, 1);
+            }
+            return entered.map(|()| token);
+        }
         self.write(|session| session.attach(token, kind, lease, process))?;
         Ok(token)
     }

@@ -38,6 +38,11 @@ impl SessionId {
         Self(uuid::Uuid::new_v4().to_string())
     }
 
+    /// The id of the waiting room's record: no session can have it.
+    pub(crate) fn of_room() -> Self {
+        Self("waiting room".to_owned())
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -47,8 +47,9 @@ pub use error::{DsnError, Error, ErrorKind, InvalidArgument, LimitExceeded, Stor
 pub use ids::{OwnerToken, RequestId, SessionId};
 pub use process::{Liveness, Process};
 pub use session::{
-    Cancellation, Change, Claim, Delivery, Detached, DuplicatePolicy, InspectedOwner, Inspection, Interest, LateReason,
-    Outgoing, OwnerKind, PendingInfo, RequestCancellation, Resolved,
+    Cancellation, Change, Claim, Delivery, Detached, DuplicatePolicy, InspectedOwner, InspectedPending,
+    InspectedRequest, Inspection, Interest, LateReason, Outgoing, OwnerKind, PendingInfo, RequestCancellation,
+    Resolved,
 };
 pub use settings::{Durability, Limit, OnFull, Settings};
 pub use store::{BusEntries, FoundStore};

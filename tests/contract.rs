@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Fixture, Kind, texts};
 use mcp_state::{
-    Cancellation, Claim, Delivery, DuplicatePolicy, Error, ErrorKind, Interest, LateReason, Limit, NewSession,
-    OwnerKind, RequestCancellation, RequestId, WaitedFor,
+    Cancellation, Claim, Delivery, DuplicatePolicy, Error, ErrorKind, InspectedRequest, Interest, LateReason, Limit,
+    NewSession, OwnerKind, RequestCancellation, RequestId, WaitedFor,
 };
 
 /// Each test runs on each kind of store named; `options` are those of the DSN.
@@ -55,8 +55,10 @@ contract! { [Memory memory Lmdb lmdb WriteMap write_map Redis redis] {
         assert_eq!(seen.broadcasts, [("{\"x\":1}".to_owned(), false)]);
         let [owner] = &seen.owners[..] else { panic!("one owner, not {}", seen.owners.len()) };
         assert_eq!((owner.kind, owner.lease_left_ms, owner.messages.len()), (OwnerKind::Stream, 0, 1));
-        assert_eq!(owner.pending[0].1.as_deref(), Some("[2]"));
-        assert_eq!(owner.in_flight, [(RequestId::Int(7), false)]);
+        assert_eq!(owner.pending[0].response.as_deref(), Some("[2]"));
+        let in_flight = InspectedRequest { id: RequestId::Int(7), for_ms: Some(90_000), cancelled: false };
+        assert_eq!(owner.in_flight, [in_flight]);
+        assert_eq!((owner.for_ms, owner.pending[0].for_ms), (Some(90_000), Some(90_000)), "since when");
         assert_eq!(look(), (counted, seen));
         store.advance(20_000);
         assert_eq!(look().1.expires_in_ms, 0);
@@ -672,6 +674,66 @@ contract! { [Memory memory Lmdb lmdb WriteMap write_map Redis redis] {
         }
         store.advance(1_000);
         store.session();
+    }
+
+    g10_no_more_exchanges_wait_than_there_are_places(store, "max_waiting=2&max_owners=1&max_sessions=1") {
+        let room = || store.engine.waiting_room(None).unwrap().expect("there is a limit");
+        let enter = || room().attach(OwnerKind::Reply, None);
+        let first = enter().unwrap();
+        enter().unwrap();
+        assert_eq!(limit(enter()), (Limit::Waiting, 2, 3));
+        let stats = store.engine.stats().unwrap();
+        assert_eq!((stats.waiting, stats.max_waiting), (2, 2));
+        assert!(stats.counters.contains(&("waiting_refused", 1)), "{:?}", stats.counters);
+        room().detach(&first).unwrap();
+        enter().unwrap();
+        for _ in 2..300 {
+            store.engine.waiting_room(Some(300)).unwrap().unwrap().attach(OwnerKind::Reply, None).unwrap();
+        }
+        let stats = store.engine.stats().unwrap();
+        assert_eq!((stats.waiting, stats.max_waiting), (300, 300), "as whoever came last was told");
+    }
+
+    the_waiting_room_is_no_session(store, "max_waiting=2&max_sessions=2") {
+        let room = store.engine.waiting_room(None).unwrap().unwrap();
+        room.attach(OwnerKind::Reply, None).unwrap();
+        let [one, two] = [0, 1].map(|_| store.session().id().to_owned());
+        let mut all = Vec::new();
+        while let [session] = &store.engine.sessions(all.last().map(String::as_str), 1).unwrap()[..] {
+            all.push(session.id.clone());
+        }
+        all.sort();
+        let mut right = [one, two];
+        right.sort();
+        assert_eq!(all, right);
+        assert_eq!(store.engine.stats().unwrap().sessions, 2);
+        assert!(!room.destroy().unwrap());
+        assert_eq!(kind(store.engine.inspect(room.id())), ErrorKind::InvalidArgument);
+        assert_eq!(store.engine.contradictions().unwrap(), Vec::<String>::new());
+        store.advance(10 * 3_600_000);
+        while store.engine.collect(100).unwrap().more {}
+        room.attach(OwnerKind::Reply, None).unwrap();
+        assert_eq!(store.engine.stats().unwrap().waiting, 1, "who was silent for hours has left");
+    }
+
+    nobody_counts_who_waits_where_no_limit_is_set(store) {
+        assert!(store.engine.waiting_room(None).unwrap().is_none());
+        assert_eq!(kind(store.engine.waiting_room(Some(0)).map(|_| ())), ErrorKind::InvalidArgument);
+    }
+
+    a_question_is_named_by_its_owner_once(store) {
+        let (session, stream) = store.session_and_stream();
+        let other = session.attach(OwnerKind::Stream, None).unwrap();
+        let name = |owner, method: &str| session.register_pending(owner, 7, 5000, method).unwrap().is_some();
+        assert!(name(&stream, ""));
+        assert!(!name(&other, "m") && !name(&stream, ""));
+        assert!(name(&stream, "elicitation/create"));
+        assert!(!name(&stream, "n"), "it has a name");
+        store.advance(1000);
+        let (_, seen) = store.engine.inspect(session.id()).unwrap().unwrap();
+        let asked = &seen.owners[0].pending[0];
+        let shown = (asked.info.method.as_str(), &asked.info.state, asked.for_ms);
+        assert_eq!(shown, ("elicitation/create", &Claim::Waiting(4000), Some(1000)));
     }
 
     g10_expired_sessions_hold_no_place(store, "max_sessions=1&on_full=reject&ttl_ms=1000") {

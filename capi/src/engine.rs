@@ -189,6 +189,31 @@ pub unsafe extern "C" fn mcp_state_open_session(
     })
 }
 
+/// The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches afterwards.
+/// It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
+/// of sessions, and nothing else is done with it.
+///
+/// `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL when
+/// neither is set, and nobody counts.
+///
+/// # Safety
+///
+/// As for all functions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcp_state_waiting_room(
+    engine: *const mcp_state_engine,
+    places: *const i64,
+    out_room: *mut *mut mcp_state_session,
+    error: *mut mcp_state_error,
+) -> mcp_state_status {
+    guard(error, || {
+        let (engine, out) = (handle!(engine), out!(out_room));
+        let places = optional_span!("max_waiting", places);
+        out.set(mcp_state_session::give(engine.current()?.waiting_room(places)?));
+        Ok(())
+    })
+}
+
 /// Removes at most `limit` expired sessions, and releases the owners of dead processes met on the way (G11).
 ///
 /// `*out_sessions`, `*out_owners`: how many. `*out_more`: whether there is more to collect.
@@ -216,7 +241,8 @@ pub unsafe extern "C" fn mcp_state_collect(
     })
 }
 
-/// What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`; `counters` and `limits`, numbers
+/// What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
+/// `waiting`, `max_waiting`; `counters` and `limits`, numbers
 /// by name; `place`, texts by name. Names may be added.
 ///
 /// # Safety
@@ -237,6 +263,8 @@ pub unsafe extern "C" fn mcp_state_stats(
             "sessions": stats.sessions,
             "used_bytes": stats.used_bytes,
             "limit_bytes": stats.limit_bytes,
+            "waiting": stats.waiting,
+            "max_waiting": stats.max_waiting,
             "counters": numbers(stats.counters),
             "limits": numbers(stats.limits),
             "place": place,

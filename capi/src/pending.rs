@@ -6,9 +6,12 @@ use mcp_state::{Cancellation, Claim, Delivery, LateReason};
 
 use crate::border::{self, guard, handle, int, out, owner, text, unsigned};
 use crate::buffer::{self, mcp_state_buffer};
-use crate::error::{mcp_state_error, mcp_state_status};
+use crate::error::{Failure, mcp_state_error, mcp_state_status};
 use crate::lists::{mcp_state_ids, mcp_state_requests};
 use crate::session::mcp_state_session;
+
+/// In place of a question's time: the store's `request_timeout_ms`.
+pub const MCP_STATE_TIMEOUT_OF_STORE: i64 = -1;
 
 /// What became of a pending request.
 #[repr(C)]
@@ -102,8 +105,8 @@ pub unsafe extern "C" fn mcp_state_next_request_id(
 
 /// Registers a request that is sent by other means.
 ///
-/// `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late. `method`: for
-/// display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
+/// `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late;
+/// MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
 ///
@@ -126,7 +129,7 @@ pub unsafe extern "C" fn mcp_state_register_pending(
     guard(error, || {
         let session = handle!(session);
         let (registered, left) = (out!(out_registered), out!(out_left_ms));
-        let (timeout, method) = (unsigned("timeout", timeout_ms)?, text!("method", method, method_len));
+        let (timeout, method) = (timeout(session, timeout_ms)?, text!("method", method, method_len));
         let until = session.0.register_pending(&owner!(owner, owner_len), id, timeout, method)?;
         registered.set(until.is_some());
         left.set(until.map_or(0, int));
@@ -136,8 +139,8 @@ pub unsafe extern "C" fn mcp_state_register_pending(
 
 /// Gives a JSON-RPC request an id, registers it and queues it, all at once.
 ///
-/// `message`: a JSON object without `id`. `timeout_ms`: after which it times out and its answer is late. `context`: kept with the
-/// message, may be empty. `*out_id`: the id.
+/// `message`: a JSON object without `id`. `timeout_ms`: after which it times out and its answer is late;
+/// MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `context`: kept with the message, may be empty. `*out_id`: the id.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
 ///
@@ -160,7 +163,7 @@ pub unsafe extern "C" fn mcp_state_send_request(
     guard(error, || {
         let (session, out) = (handle!(session), out!(out_id));
         let (message, context) = (text!("message", message, message_len), text!("context", context, context_len));
-        let timeout = unsigned("timeout", timeout_ms)?;
+        let timeout = timeout(session, timeout_ms)?;
         out.set(session.0.send_request(&owner!(owner, owner_len), message, context, timeout)?);
         Ok(())
     })
@@ -378,6 +381,14 @@ pub unsafe extern "C" fn mcp_state_peek_response(
         out.set(buffer::optional(session.0.peek_response(&owner!(owner, owner_len), id)?));
         Ok(())
     })
+}
+
+fn timeout(session: &mcp_state_session, timeout_ms: i64) -> Result<u64, Failure> {
+    let given = match timeout_ms {
+        MCP_STATE_TIMEOUT_OF_STORE => None,
+        timeout_ms => Some(unsigned("timeout", timeout_ms)?),
+    };
+    Ok(session.0.engine().question_timeout_ms(given))
 }
 
 fn answer(claim: Claim) -> Option<String> {

@@ -121,6 +121,8 @@ fn exposition(samples: &[Sample]) -> String {
     }
     gauge(&["used_bytes"], "used_bytes", "Bytes in use.");
     gauge(&["limit_bytes"], "limit_bytes", "The most bytes that may be in use.");
+    gauge(&["waiting"], "waiting", "Exchanges that wait for their clients, where their number is limited.");
+    gauge(&["max_waiting"], "max_waiting", "How many exchanges may wait for their clients at once.");
     let sessions = Limit::Sessions;
     gauge(&["limits", sessions.name()], sessions.name(), sessions.description());
 

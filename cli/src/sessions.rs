@@ -121,23 +121,21 @@ fn describe(stats: &SessionStats, seen: &Inspection, full: bool) -> String {
     add("late", if late.is_empty() { "none".into() } else { late.join(", ") });
     for owner in &seen.owners {
         lines.push(String::new());
-        lines.push(format!("owner {}  {}  {}  {}", owner.token, kind(owner.kind), process(owner), lease(owner)));
-        lines.extend(owner.in_flight.iter().map(|(id, cancelled)| {
-            let id = match id {
+        let (token, kind) = (&owner.token, kind(owner.kind));
+        lines.push(format!("owner {token}  {kind}{}  {}  {}", age(owner.for_ms), process(owner), lease(owner)));
+        lines.extend(owner.in_flight.iter().map(|request| {
+            let id = match &request.id {
                 RequestId::Str(id) => text::payload(&Value::from(id.as_str()).to_string(), full),
                 RequestId::Int(id) => id.to_string(),
             };
-            format!("  in flight  {id}{}", if *cancelled { "  cancelled by the client" } else { "" })
+            let cancelled = if request.cancelled { "  cancelled by the client" } else { "" };
+            format!("  in flight  {id}{}{cancelled}", age(request.for_ms))
         }));
-        lines.extend(owner.pending.iter().map(|(pending, response)| {
-            let response =
-                response.as_deref().map(|text| format!("  {}", text::payload(text, full))).unwrap_or_default();
-            format!(
-                "  pending    {}  {}  {}{response}",
-                pending.id,
-                text::payload(&pending.method, full),
-                state(&pending.state)
-            )
+        lines.extend(owner.pending.iter().map(|pending| {
+            let response = pending.response.as_deref().map(|text| format!("  {}", text::payload(text, full)));
+            let (info, age, response) = (&pending.info, age(pending.for_ms), response.unwrap_or_default());
+            let method = text::payload(&info.method, full);
+            format!("  pending    {}  {method}{age}  {}{response}", info.id, state(&info.state))
         }));
         lines.extend(owner.messages.iter().map(|message| format!("  queued     {}", text::payload(message, full))));
     }
@@ -175,6 +173,11 @@ fn process(owner: &InspectedOwner) -> String {
         Liveness::Dead => format!("process {} (has ended)", owner.process.pid),
         Liveness::Unknown => format!("process {} (cannot be seen from here)", owner.process.pid),
     }
+}
+
+/// Since when something is there, where that is known.
+fn age(for_ms: Option<u64>) -> String {
+    for_ms.map(|for_ms| format!("  for {}", text::span(for_ms))).unwrap_or_default()
 }
 
 fn lease(owner: &InspectedOwner) -> String {
@@ -231,17 +234,20 @@ fn inspection_to_json(stats: &SessionStats, seen: &Inspection, full: bool) -> Va
                 Liveness::Dead => "dead",
                 Liveness::Unknown => "unknown",
             },
+            "for_ms": owner.for_ms,
             "lease_left_ms": owner.lease_left_ms,
-            "in_flight": owner.in_flight.iter().map(|(id, cancelled)| json!({
-                "id": match id { RequestId::Int(id) => Value::from(*id), RequestId::Str(id) => text::payload(id, full).into() },
-                "cancelled": cancelled,
+            "in_flight": owner.in_flight.iter().map(|request| json!({
+                "id": match &request.id { RequestId::Int(id) => Value::from(*id), RequestId::Str(id) => text::payload(id, full).into() },
+                "for_ms": request.for_ms,
+                "cancelled": request.cancelled,
             })).collect::<Vec<_>>(),
-            "pending": owner.pending.iter().map(|(pending, response)| json!({
-                "id": pending.id,
-                "method": pending.method,
-                "state": state_name(&pending.state),
-                "left_ms": match pending.state { Claim::Waiting(left) => Some(left), _ => None },
-                "response": response.as_deref().map(|text| text::payload(text, full)),
+            "pending": owner.pending.iter().map(|pending| json!({
+                "id": pending.info.id,
+                "method": pending.info.method,
+                "for_ms": pending.for_ms,
+                "state": state_name(&pending.info.state),
+                "left_ms": match pending.info.state { Claim::Waiting(left) => Some(left), _ => None },
+                "response": pending.response.as_deref().map(|text| text::payload(text, full)),
             })).collect::<Vec<_>>(),
             "queued": owner.messages.iter().map(|message| text::payload(message, full)).collect::<Vec<_>>(),
         })

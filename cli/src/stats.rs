@@ -77,6 +77,8 @@ fn to_text(dsn: &str, stats: &StoreStats, totals: &Totals) -> String {
     for (name, value, _) in totals.rows() {
         add(name, if name.ends_with("bytes") { text::bytes(value) } else { value.to_string() });
     }
+    add("waiting", stats.waiting.to_string());
+    add("max_waiting", stats.max_waiting.to_string());
     add("used", text::bytes(stats.used_bytes));
     add("limit", text::bytes(stats.limit_bytes));
     lines.push("counted since the store was made".into());
@@ -102,6 +104,8 @@ fn to_json(dsn: &str, stats: &StoreStats, totals: &Totals) -> Value {
         "sessions": stats.sessions,
         "used_bytes": stats.used_bytes,
         "limit_bytes": stats.limit_bytes,
+        "waiting": stats.waiting,
+        "max_waiting": stats.max_waiting,
         "totals": totals.rows().iter().map(|&(name, value, _)| (name.to_owned(), value.into())).collect::<Map<_, _>>(),
         "counters": numbers(&stats.counters),
         "limits": numbers(&stats.limits),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_state::{Engine, SessionStats, StoreStats};
+use mcp_state::{Engine, Limit, SessionStats, StoreStats};
 
 use crate::args::Watching;
 use crate::failure::Failure;
@@ -66,6 +66,11 @@ impl Look {
     fn page(&self, engine: &Engine, before: Option<&Look>, full: bool) -> Vec<String> {
         let mut lines = vec![format!("mcp-state {}   {}", mcp_state::VERSION, engine.dsn()), String::new()];
         lines.push(self.line(None));
+        let (waiting, most) = (self.stats.waiting, self.stats.max_waiting);
+        if waiting > 0 || most < Limit::Waiting.default_value() {
+            let refused = self.counter("waiting_refused");
+            lines.push(format!("waiting {waiting}  max_waiting {most}  waiting_refused {refused}"));
+        }
         let used = 100.0 * self.stats.used_bytes as f64 / self.stats.limit_bytes.max(1) as f64;
         let mut store = format!("limit {} ({used:.0} % used)", text::bytes(self.stats.limit_bytes));
         let named = [("limits hit", "limits_hit"), ("store full", "store_full"), ("evicted", "sessions_evicted")];

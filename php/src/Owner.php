@@ -104,7 +104,8 @@ final class Owner
      * {@see takeOutgoing()} gives, then {@see PendingRequest::await()} the answer.
      *
      * @param string|array<array-key, mixed> $message   a JSON-RPC request without `id`
-     * @param int                            $timeoutMs after which the request times out and its answer is late
+     * @param int|null                       $timeoutMs milliseconds after which the request times out and its answer
+     *                                                  is late; null: the store's `request_timeout_ms`
      * @param string                         $context   kept with the message, for whoever sends it
      *
      * @throws Exception\LimitExceeded
@@ -112,7 +113,7 @@ final class Owner
      */
     public function sendRequest(
         string|array $message,
-        int $timeoutMs = 120_000,
+        ?int $timeoutMs = null,
         string $context = '',
     ): PendingRequest {
         $message = \is_string($message) ? $message : Json::encode($message);
@@ -129,13 +130,15 @@ final class Owner
     /**
      * Registers a request to the client that is sent by other means.
      *
-     * @param int $id best from {@see Session::nextRequestId()}
+     * @param int      $id        best from {@see Session::nextRequestId()}
+     * @param int|null $timeoutMs milliseconds after which it times out; null: the store's `request_timeout_ms`
+     * @param string   $method    for display: at most 128 bytes
      *
      * @throws Exception\DuplicateRequestId when the session has a pending request with this id
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
      */
-    public function registerPending(int $id, int $timeoutMs = 120_000, string $method = ''): PendingRequest
+    public function registerPending(int $id, ?int $timeoutMs = null, string $method = ''): PendingRequest
     {
         try {
             $remainingMs = $this->driver->registerPending($this->token, $id, $timeoutMs, $method);

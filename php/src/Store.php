@@ -140,6 +140,30 @@ final class Store
     }
 
     /**
+     * The waiting room: each exchange that waits for its client {@see Session::attach()}es to it, and detaches afterwards.
+     * When $places wait already, a further one gets {@see Exception\LimitExceeded}. A place ends with its process, too.
+     * The room is in no list of sessions, and nothing else is done with it.
+     *
+     * {@see Sdk\SessionManager} does this for its exchanges.
+     *
+     * @param int|null $places null: the store's `max_waiting`
+     *
+     * @return Session|null null when neither is set, and nobody counts
+     *
+     * @throws Exception\InvalidArgument
+     */
+    public function waitingRoom(?int $places = null): ?Session
+    {
+        try {
+            $room = $this->driver->waitingRoom($places);
+        } catch (Native\Failure | Ffi\Failure $failure) {
+            throw FailureKind::exception($failure);
+        }
+
+        return $room === null ? null : new Session($room, 'waiting room');
+    }
+
+    /**
      * Removes at most $limit expired sessions, and the owners of dead processes found on the way (G11). The cost grows
      * with what is removed, not with what is stored. (What else a dead owner left goes when an answer to it comes, or
      * the session's next owner.)
@@ -164,6 +188,8 @@ final class Store
      *     sessions: int,
      *     used_bytes: int,
      *     limit_bytes: int,
+     *     waiting: int,
+     *     max_waiting: int,
      *     counters: array<string, int>,
      *     limits: array<string, int>,
      *     place: array<string, string>,

@@ -34,6 +34,7 @@ counters! {
     StoreFull "store_full" "Operations refused because the store was full.";
     Delivered "responses_delivered" "Responses delivered to their pending request.";
     Waits "waits" "Sleeps of waiters.";
+    WaitingRefused "waiting_refused" "Questions refused because `max_waiting` exchanges waited already.";
 }
 
 /// Room for counters to come, so that the file's layout stays.

@@ -2,14 +2,15 @@
 //!
 //! A record has one encoding. Every number is a word of 64 bits, little-endian, at a place that the version fixes; texts (the session's id, methods, request
 //! ids) stand together at the end, their lengths among the words. So reading is copying, and checked once. A library reads the
-//! versions it knows and refuses others; a field is added by a new version, never by changing this one.
+//! versions it knows and refuses others; a field is added by a new version, never by changing one. A record keeps the version of the
+//! build that made its session: processes of that build, which serve it too until they are replaced, go on reading it.
 //!
 //! Zeros fill the record up to a multiple of [`ROOM`] bytes: most operations leave it as long as it was, and a store writes it
 //! over the old one where that is, without moving what else is on the page.
 //!
 //! ```text
 //! version u8 · words u32 · bytes of texts u32 · head [u64; 14] · principal [u64; 3] · late [u64; 6] · lengths of lists [u64; 5] ·
-//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · zeros · texts
+//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · since [u64; 1]… (from version 5) · zeros · texts
 //! ```
 
 use std::collections::VecDeque;
@@ -20,8 +21,10 @@ use super::record::{Broadcast, InFlight, IndexKey, Owner, Pending, PendingState,
 use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::process::Process;
 
-/// The version of the encoding that is written.
-const VERSION: u8 = 4;
+/// The version of new sessions' records.
+const VERSION: u8 = 5;
+/// The version before, which does not say since when anything is there.
+const UNTIMED: u8 = 4;
 
 /// A record's length is a multiple of this many bytes: a pending request or two, or a few queued messages, change nothing.
 const ROOM: usize = 256;
@@ -34,7 +37,7 @@ const PREFIX: usize = 1 + 2 * size_of::<u32>();
 #[non_exhaustive]
 pub enum UndecodableRecord {
     /// Another version of the encoding.
-    #[error("its encoding has version {found} and this library reads {VERSION}")]
+    #[error("its encoding has version {found} and this library reads {UNTIMED} and {VERSION}")]
     Version {
         /// The version found.
         found: u8,
@@ -51,10 +54,13 @@ impl Record {
     /// Reads a record. What it returns agrees with itself: an operation relies on that owners are there, and that sums are.
     pub fn decode(bytes: &[u8]) -> Result<Box<Self>, UndecodableRecord> {
         let record = match bytes.split_first() {
-            Some((&VERSION, rest)) if bytes.len().is_multiple_of(ROOM) => {
-                Reader::new(rest).and_then(Reader::record).ok_or(UndecodableRecord::Damaged)?
+            Some((&version @ (UNTIMED | VERSION), rest)) if bytes.len().is_multiple_of(ROOM) => {
+                let record = Reader::new(rest).and_then(|reader| reader.record(version == VERSION));
+                record.ok_or(UndecodableRecord::Damaged)?
             }
-            Some((&found, _)) if found != VERSION => return Err(UndecodableRecord::Version { found }),
+            Some((&found, _)) if !matches!(found, UNTIMED | VERSION) => {
+                return Err(UndecodableRecord::Version { found });
+            }
             _ => return Err(UndecodableRecord::Damaged),
         };
         record.check().map_err(UndecodableRecord::Contradiction)?;
@@ -64,7 +70,7 @@ impl Record {
     /// Writes the record.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * ROOM);
-        bytes.push(VERSION);
+        bytes.push(if self.is_timed { VERSION } else { UNTIMED });
         bytes.extend([0; PREFIX - 1]);
         write(&mut bytes, self.head());
         write(&mut bytes, self.principal.map_or([0; 3], |Digest(digest)| [1, low(digest), high(digest)]));
@@ -81,6 +87,9 @@ impl Record {
         self.in_flight.iter().for_each(|request| write(&mut bytes, request.words()));
         self.broadcasts.iter().for_each(|broadcast| write(&mut bytes, broadcast.words()));
         self.ended.iter().for_each(|ended| write(&mut bytes, ended.words()));
+        if self.is_timed {
+            self.since().for_each(|since| write(&mut bytes, [since]));
+        }
         let words = ((bytes.len() - PREFIX) / size_of::<u64>()) as u32;
         let methods = self.pending.iter().map(|pending| pending.method.as_str());
         let requests = self.in_flight.iter().map(|request| text_of(&request.id));
@@ -164,6 +173,7 @@ impl Entry<15> for Owner {
             lease,
             lease_until,
             process: Process { pid: u32::try_from(pid).ok()?, started, namespace },
+            since: 0,
             head,
             tail,
             sizes: VecDeque::new(),
@@ -193,6 +203,7 @@ impl Entry<7> for Pending {
             owner: u32::try_from(owner).ok()?,
             deadline,
             method: texts.next(method)?,
+            since: 0,
             state: match [state, event, bytes] {
                 [0, 0, 0] => PendingState::Waiting,
                 [1, event, bytes] => PendingState::Answered { event, bytes: u32::try_from(bytes).ok()? },
@@ -218,6 +229,7 @@ impl Entry<4> for InFlight {
             id: if flag(is_text)? { RequestId::Str(texts.next(number)?) } else { RequestId::Int(number as i64) },
             owner: u32::try_from(owner).ok()?,
             cancelled: flag(cancelled)?,
+            since: 0,
         })
     }
 }
@@ -302,7 +314,7 @@ impl<'b> Reader<'b> {
         second.is_none_or(|left| left == 0).then_some(owners)
     }
 
-    fn record(mut self) -> Option<Box<Record>> {
+    fn record(mut self, is_timed: bool) -> Option<Box<Record>> {
         let [
             id,
             incarnation,
@@ -329,7 +341,7 @@ impl<'b> Reader<'b> {
             *late = u32::try_from(word).ok()?;
         }
         let [owners, pending, in_flight, broadcasts, ended] = self.next()?;
-        let record = Box::new(Record {
+        let mut record = Box::new(Record {
             id: self.texts.next(id)?,
             incarnation,
             principal,
@@ -350,7 +362,13 @@ impl<'b> Reader<'b> {
             broadcasts: self.list(broadcasts)?.into(),
             ended: self.list(ended)?.into(),
             late,
+            is_timed,
         });
+        if is_timed {
+            for since in record.since_mut() {
+                [*since] = self.next()?;
+            }
+        }
         (self.words.is_empty() && self.texts.0.is_empty()).then_some(record)
     }
 }

@@ -58,9 +58,10 @@ impl Transition<'_> {
         }
         self.within(Limit::InFlight, self.record().in_flight.len() as u64 + 1)?;
         self.within_session(id.text_bytes() as u64)?;
+        let now = self.now();
         let record = self.record_mut();
-        let owner = record.owners[index].number;
-        record.in_flight.push(InFlight { id: id.clone(), owner, cancelled: false });
+        let (owner, since) = (record.owners[index].number, record.beginning(now));
+        record.in_flight.push(InFlight { id: id.clone(), owner, cancelled: false, since });
         Ok(Begun::Begun)
     }
 

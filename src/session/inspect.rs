@@ -35,14 +35,38 @@ pub struct InspectedOwner {
     pub kind: OwnerKind,
     /// The process that attached it. Whether it lives is for the caller to find out ([`Process::liveness`]).
     pub process: Process,
+    /// Milliseconds since it was attached; nothing in a session of a build that did not note it.
+    pub for_ms: Option<Millis>,
     /// Milliseconds until its lease ends; 0 when it has ended.
     pub lease_left_ms: Millis,
     /// Messages queued for it.
     pub messages: Vec<String>,
-    /// Its pending requests, each with its response where there is one.
-    pub pending: Vec<(PendingInfo, Option<String>)>,
-    /// Its requests in flight, and whether the client cancelled them.
-    pub in_flight: Vec<(RequestId, bool)>,
+    /// Its pending requests.
+    pub pending: Vec<InspectedPending>,
+    /// Its requests in flight.
+    pub in_flight: Vec<InspectedRequest>,
+}
+
+/// A question to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedPending {
+    /// The question, its method and what became of it.
+    pub info: PendingInfo,
+    /// Milliseconds since it was asked; nothing where that is not known.
+    pub for_ms: Option<Millis>,
+    /// The client's response, where there is one.
+    pub response: Option<String>,
+}
+
+/// A request of the client that is being processed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedRequest {
+    /// The request's id.
+    pub id: RequestId,
+    /// Milliseconds since it began; nothing where that is not known.
+    pub for_ms: Option<Millis>,
+    /// Whether the client cancelled it.
+    pub cancelled: bool,
 }
 
 impl Transition<'_> {
@@ -72,18 +96,30 @@ impl Transition<'_> {
             let answered = matches!(pending.state, PendingState::Answered { .. });
             let response = answered.then(|| self.payload_of_record(&Payload::Response(pending.id))).transpose()?;
             let response = response.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            Ok((pending.info_at(self.now()), response))
+            let (info, for_ms) = (pending.info_at(self.now()), self.time_since(pending.since));
+            Ok(InspectedPending { info, for_ms, response })
         });
         let in_flight = record.in_flight.iter().filter(|request| request.owner == owner.number);
         Ok(InspectedOwner {
             token: owner.token.shortened(),
             kind: owner.kind,
             process: owner.process,
+            for_ms: self.time_since(owner.since),
             lease_left_ms: owner.lease_until.saturating_sub(self.now()),
             messages: messages.collect::<Step<_>>()?,
             pending: pending.collect::<Step<_>>()?,
-            in_flight: in_flight.map(|request| (request.id.clone(), request.cancelled)).collect(),
+            in_flight: in_flight
+                .map(|request| InspectedRequest {
+                    id: request.id.clone(),
+                    for_ms: self.time_since(request.since),
+                    cancelled: request.cancelled,
+                })
+                .collect(),
         })
+    }
+
+    fn time_since(&self, since: Millis) -> Option<Millis> {
+        (since > 0).then(|| self.now().saturating_sub(since))
     }
 
     fn message(&self, key: &Payload) -> Step<String> {

@@ -77,6 +77,7 @@ impl Transition<'_> {
             broadcasts: Default::default(),
             ended: Default::default(),
             late: Default::default(),
+            is_timed: true,
         }));
         Ok(true)
     }
@@ -169,7 +170,7 @@ impl Transition<'_> {
     /// Whether the session of the record has neither expired nor lost its last owner after its TTL.
     fn is_there(&self) -> Step<bool> {
         let record = self.record();
-        if self.now() < record.expires() {
+        if self.now() < record.expires() || record.is_room() {
             return Ok(true);
         }
         let mut unsure = Vec::new();
@@ -207,6 +208,9 @@ impl Transition<'_> {
     /// Lets the index follow an active session before its row's time comes, and at once when the session settles.
     pub(super) fn follow_in_index(&mut self) {
         let record = self.record();
+        if record.is_room() {
+            return;
+        }
         let behind = record.expires().saturating_sub(record.indexed.at) > record.ttl / 2;
         let ahead = record.owners.is_empty() && record.indexed.at > record.expires();
         if behind || ahead || record.indexed.settled != is_settled(record) {

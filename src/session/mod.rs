@@ -22,6 +22,7 @@ mod outlook;
 mod owners;
 mod pending;
 mod record;
+mod room;
 mod steady;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ mod transition;
 pub use attributes::{AttributeKey, Change};
 pub use encoding::UndecodableRecord;
 pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
-pub use inspect::{InspectedOwner, Inspection};
+pub use inspect::{InspectedOwner, InspectedPending, InspectedRequest, Inspection};
 pub use lifecycle::{NewRecord, StoreView};
 pub use outgoing::Outgoing;
 pub use owners::{Detached, Interest, OwnerKind, Readiness};

@@ -69,9 +69,19 @@ impl Transition<'_> {
     pub fn attach(&mut self, token: OwnerToken, kind: OwnerKind, lease: Millis, process: Process) -> Step<()> {
         self.release_dead_owners()?;
         self.within(Limit::Owners, self.record().owners.len() as u64 + 1)?;
+        self.add_owner(token, kind, lease, process)
+    }
+
+    pub(super) fn add_owner(
+        &mut self,
+        token: OwnerToken,
+        kind: OwnerKind,
+        lease: Millis,
+        process: Process,
+    ) -> Step<()> {
         let now = self.now();
         let record = self.record_mut();
-        let number = record.next_owner;
+        let (number, since) = (record.next_owner, record.beginning(now));
         record.next_owner = number.checked_add(1).ok_or_else(|| {
             StoreError::corrupt("of this session", "it has used up the numbers of its owners; destroy it")
         })?;
@@ -83,6 +93,7 @@ impl Transition<'_> {
             lease,
             lease_until: now + lease,
             process,
+            since,
             head: 1,
             tail: 1,
             sizes: VecDeque::new(),
@@ -172,7 +183,7 @@ impl Transition<'_> {
         self.release_all(&everybody)
     }
 
-    fn release_all(&mut self, tokens: &[OwnerToken]) -> Step<u64> {
+    pub(super) fn release_all(&mut self, tokens: &[OwnerToken]) -> Step<u64> {
         for token in tokens {
             if let Some(index) = self.record().owners.iter().position(|owner| owner.token == *token) {
                 self.release(index)?;

@@ -154,19 +154,35 @@ impl Transition<'_> {
             let reason = format!("it is {} bytes long and the limit is {MAX_METHOD}", method.len());
             return Err(InvalidArgument::new("method", method, reason).into());
         }
-        if self.find(id).is_some() {
-            return Ok(Registered::Duplicate);
+        if let Some(at) = self.find(id) {
+            return self.name_pending(index, at, method);
         }
         self.within(Limit::Pending, self.record().pending.len() as u64 + 1)?;
         self.within_session(method.len() as u64)?;
-        let deadline = self.now() + timeout;
+        let now = self.now();
+        let deadline = now + timeout;
         let record = self.record_mut();
-        let owner = record.owners[index].number;
-        record.pending.push(Pending { id, owner, deadline, method: method.to_owned(), state: PendingState::Waiting });
+        let (owner, since) = (record.owners[index].number, record.beginning(now));
+        let (method, state) = (method.to_owned(), PendingState::Waiting);
+        record.pending.push(Pending { id, owner, deadline, method, since, state });
         // An id of the caller's own is never given out later, also when its request has ended: its response may still come.
         if (record.next_request..record.next_request.saturating_add(REACHABLE)).contains(&id) {
             record.next_request = id + 1;
         }
+        Ok(Registered::Until(deadline))
+    }
+
+    /// An owner that registers its own waiting request again tells its method, where it had told none: the deadline stays.
+    fn name_pending(&mut self, index: usize, at: usize, method: &str) -> Step<Registered> {
+        let record = self.record();
+        let pending = &record.pending[at];
+        let is_unnamed = pending.method.is_empty() && pending.state == PendingState::Waiting;
+        if method.is_empty() || !is_unnamed || pending.owner != record.owners[index].number {
+            return Ok(Registered::Duplicate);
+        }
+        let deadline = pending.deadline;
+        self.within_session(method.len() as u64)?;
+        self.record_mut().pending[at].method = method.to_owned();
         Ok(Registered::Until(deadline))
     }
 

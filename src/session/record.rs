@@ -51,6 +51,9 @@ pub struct Record {
     pub(crate) broadcasts: VecDeque<Broadcast>,
     pub(crate) ended: VecDeque<(i64, LateReason)>,
     pub(crate) late: [u32; LateReason::COUNT],
+    /// Whether it knows since when its owners, its pending requests and its requests in flight are there. Sessions of older
+    /// builds do not, and stay as they are: processes of such a build may serve them still.
+    pub(crate) is_timed: bool,
 }
 
 /// A session's place in the store's index of expiry. Sessions that never made a second request stand apart: they are the first
@@ -72,6 +75,8 @@ pub(crate) struct Owner {
     pub(crate) lease: Millis,
     pub(crate) lease_until: Millis,
     pub(crate) process: Process,
+    /// When it was attached; 0 where that is not known, as of every `since`.
+    pub(crate) since: Millis,
     /// Its queue: messages `head..tail`.
     pub(crate) head: u64,
     pub(crate) tail: u64,
@@ -91,6 +96,8 @@ pub(crate) struct Pending {
     pub(crate) owner: u32,
     pub(crate) deadline: Millis,
     pub(crate) method: String,
+    /// When it was registered.
+    pub(crate) since: Millis,
     pub(crate) state: PendingState,
 }
 
@@ -115,6 +122,8 @@ pub(crate) struct InFlight {
     pub(crate) id: RequestId,
     pub(crate) owner: u32,
     pub(crate) cancelled: bool,
+    /// When it began.
+    pub(crate) since: Millis,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +150,7 @@ impl Record {
             .iter()
             .flat_map(|owner| [owner.lease, owner.lease_until, owner.head, owner.tail, owner.bytes, owner.events]);
         let deadlines = self.pending.iter().map(|pending| pending.deadline);
-        let all = numbers.into_iter().chain(sums).chain(requests).chain(of_owners).chain(deadlines);
+        let all = numbers.into_iter().chain(sums).chain(requests).chain(of_owners).chain(deadlines).chain(self.since());
         ensure(all.fold(0, |any, number| any | number) < BEYOND, "a time, a count or a sum is too large")?;
         ensure(self.ended.len() <= REMEMBERED, "it remembers too many requests")?;
         ensure(self.owners.is_sorted_by(|a, b| a.number < b.number), "its owners are not in order")?;
@@ -205,6 +214,25 @@ impl Record {
         self.bytes() + (FIXED_BYTES + self.id.len() + entries) as u64
     }
 
+    /// Since when its owners, its pending requests and its requests in flight are there.
+    pub(super) fn since(&self) -> impl Iterator<Item = Millis> {
+        let owners = self.owners.iter().map(|owner| owner.since);
+        let pending = self.pending.iter().map(|pending| pending.since);
+        owners.chain(pending).chain(self.in_flight.iter().map(|request| request.since))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn since_mut(&mut self) -> impl Iterator<Item = &mut Millis> {
+        let owners = self.owners.iter_mut().map(|owner| &mut owner.since);
+        let pending = self.pending.iter_mut().map(|pending| &mut pending.since);
+        owners.chain(pending).chain(self.in_flight.iter_mut().map(|request| &mut request.since))
+    }
+
+    /// What is noted as the beginning of something that begins now.
+    pub(super) fn beginning(&self, now: Millis) -> Millis {
+        if self.is_timed { now } else { 0 }
+    }
+
     /// Moves all times: for a store that has outlived the clock of its boot.
     pub(crate) fn move_in_time(&mut self, shift: impl Fn(Millis) -> Millis) {
         let times = [&mut self.created, &mut self.last_active, &mut self.indexed.at];
@@ -212,6 +240,9 @@ impl Record {
         let deadlines = self.pending.iter_mut().map(|pending| &mut pending.deadline);
         for time in times.into_iter().chain(owners).chain(deadlines) {
             *time = shift(*time);
+        }
+        for since in self.since_mut().filter(|since| **since > 0) {
+            *since = shift(*since).max(1);
         }
     }
 

@@ -64,6 +64,28 @@ fn a_record_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn a_record_of_an_older_build_keeps_its_version_and_its_session() {
+    let process = Process { pid: 1, started: 2, namespace: 3 };
+    let token = OwnerToken([9; 16]);
+    let mut old = created();
+    old.is_timed = false;
+    let asks = |record, now| {
+        let (record, _) = run(Some(record), now, &[(process, Liveness::Alive)], |transition| {
+            transition.attach(token, OwnerKind::Stream, 10, process)?;
+            transition.register_pending(&token, 1, 50, "m").map(|_| ())
+        })
+        .unwrap();
+        record.unwrap()
+    };
+    let written = asks(old, 5).encode();
+    assert_eq!(written[0], 4, "processes of that build read it still");
+    let read = Record::decode(&written).unwrap();
+    assert_eq!((read.pending[0].since, read.is_timed), (0, false));
+    let new = Record::decode(&asks(created(), 5).encode()).unwrap();
+    assert_eq!((new.owners[0].since, new.pending[0].since, new.is_timed), (5, 5, true));
+}
+
+#[test]
 fn a_record_stays_as_long_as_it_is_while_a_question_comes_and_goes() {
     let token = OwnerToken([9; 16]);
     let attach = |session: &mut Transition<'_>| session.attach(token, OwnerKind::Stream, 10, Process::default());

@@ -25,6 +25,7 @@ pub(super) fn contradictions(rows: &dyn Rows) -> Result<Vec<String>, StoreError>
         }
         None => false,
     })?;
+    rows_of.remove(&Record::room_key());
     let mut index: BTreeMap<Digest, Vec<IndexKey>> = BTreeMap::new();
     for settled in [false, true] {
         let prefix = index_prefix(settled);

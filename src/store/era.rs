@@ -13,7 +13,7 @@ use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
 use crate::process::is_same_boot;
-use crate::session::{Census, Context, Record, RecordChange, Refusal, Step, Transition};
+use crate::session::{Census, Context, RecordChange, Refusal, Step, Transition};
 use crate::settings::Settings;
 
 const KEY: [u8; 1] = [b'C'];
@@ -119,7 +119,10 @@ fn bring_session(
         (record, effects, released)
     };
     effects.record = RecordChange::Write;
-    effects.index = Some((Some(place_before), record.as_deref().map(Record::index_key)));
+    effects.index = record
+        .as_deref()
+        .filter(|record| !record.is_room())
+        .map(|record| (Some(place_before), Some(record.index_key())));
     carry_out(rows, session, record.as_deref(), &effects)?;
     Ok(released)
 }

@@ -481,8 +481,12 @@ impl Session {
         if method.len() > 128 {
             return Err(Fault::Invalid);
         }
-        if self.pending.iter().any(|pending| pending.id == id) {
-            return Ok(false);
+        if let Some(known) = self.pending.iter_mut().find(|pending| pending.id == id) {
+            let is_named = known.owner == token && known.end.is_none() && known.method.is_empty() && !method.is_empty();
+            if is_named {
+                known.method = method.into();
+            }
+            return Ok(is_named);
         }
         limit(settings, Limit::Pending, self.pending.len() + 1)?;
         let pending = Pending { id, owner: token, deadline: now + timeout, method: method.into(), end: None };

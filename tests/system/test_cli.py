@@ -128,8 +128,13 @@ class CommandLine(unittest.TestCase):
         self.assertEqual({"client_info": {"name": "inspector"}}, shown["attributes"])
         [owner] = shown["owners"]
         self.assertEqual((php.process.pid, "alive", "stream"), (owner["pid"], owner["process"], owner["kind"]))
-        self.assertEqual([{"id": 7, "cancelled": False}], owner["in_flight"])
+        [in_flight] = owner["in_flight"]
         [pending] = owner["pending"]
+        for begun in (owner, in_flight, pending):
+            self.assertIsInstance(begun.pop("for_ms"), int, "since when it is there")
+        self.assertEqual({"id": 7, "cancelled": False}, in_flight)
+        self.assertEqual("elicitation/create", pending["method"])
+        self.assertRegex(self.mcp_state("show", session), r"pending +\d+  elicitation/create  for \d+ (ms|s)  waiting")
         self.assertEqual((request, "waiting", None), (pending["id"], pending["state"], pending["response"]))
         self.assertIn("elicitation/create", owner["queued"][0])
         php.run("return $s->deliverResponse($p->id, '{\"ok\":true}')->delivered;")

@@ -54,6 +54,11 @@ impl Engine {
         Ok(self.store.current()?.open_session(id, principal)?.map(|session| Session::of(Arc::new(session))))
     }
 
+    pub(crate) fn waiting_room(&self, places: Option<i64>) -> Result<Option<Session>, Failure> {
+        let places = places.map(|places| unsigned("max_waiting", places)).transpose()?;
+        Ok(self.store.current()?.waiting_room(places)?.map(|room| Session::of(Arc::new(room))))
+    }
+
     pub(crate) fn publish(&self, topic: Text<'_>, message: Text<'_>) -> Result<i64, Failure> {
         let (topic, message) = (topic.get("topic")?, message.get("message")?);
         Ok(int(self.store.current()?.publish(topic, message)?))
@@ -104,6 +109,8 @@ impl Engine {
             "sessions" => int(stats.sessions),
             "used_bytes" => int(stats.used_bytes),
             "limit_bytes" => int(stats.limit_bytes),
+            "waiting" => int(stats.waiting),
+            "max_waiting" => int(stats.max_waiting),
             "counters" => numbers(stats.counters)?,
             "limits" => numbers(stats.limits)?,
             "place" => place,

@@ -209,10 +209,10 @@ impl Session {
         &self,
         owner: Text<'_>,
         id: i64,
-        timeoutMs: i64,
+        timeoutMs: Option<i64>,
         method: Text<'_>,
     ) -> Result<Option<i64>, Failure> {
-        let (timeout, method) = (unsigned("timeout", timeoutMs)?, method.get("method")?);
+        let (timeout, method) = (self.timeout(timeoutMs)?, method.get("method")?);
         Ok(self.session.register_pending(&owner.owner()?, id, timeout, method)?.map(int))
     }
 
@@ -221,11 +221,11 @@ impl Session {
         &self,
         owner: Text<'_>,
         message: Text<'_>,
-        timeoutMs: i64,
+        timeoutMs: Option<i64>,
         context: Text<'_>,
     ) -> Result<i64, Failure> {
         let (message, context) = (message.get("message")?, context.get("context")?);
-        Ok(self.session.send_request(&owner.owner()?, message, context, unsigned("timeout", timeoutMs)?)?)
+        Ok(self.session.send_request(&owner.owner()?, message, context, self.timeout(timeoutMs)?)?)
     }
 
     pub(crate) fn deliver_response(&self, id: i64, payload: Text<'_>) -> Result<i64, Failure> {
@@ -323,6 +323,14 @@ impl Session {
             RequestCancellation::Unknown => Self::CANCEL_UNKNOWN,
             RequestCancellation::Ambiguous => Self::CANCEL_AMBIGUOUS,
         })
+    }
+}
+
+impl Session {
+    /// How long a question waits; null: for the store's `request_timeout_ms`.
+    fn timeout(&self, timeout_ms: Option<i64>) -> Result<u64, Failure> {
+        let given = timeout_ms.map(|timeout| unsigned("timeout", timeout)).transpose()?;
+        Ok(self.session.engine().question_timeout_ms(given))
     }
 }
 

@@ -71,6 +71,14 @@ final class Engine
     public function openSession(string $id, ?string $principal = null): ?Session {}
 
     /**
+     * The waiting room, to which each exchange that waits for its client attaches; null when neither $places nor the
+     * store's `max_waiting` limits it.
+     *
+     * @throws Failure
+     */
+    public function waitingRoom(?int $places = null): ?Session {}
+
+    /**
      * Collects at most $limit expired sessions, and releases the dead owners met on the way.
      *
      * @return array{sessions: int, owners: int, more: bool}
@@ -85,6 +93,8 @@ final class Engine
      *     sessions: int,
      *     used_bytes: int,
      *     limit_bytes: int,
+     *     waiting: int,
+     *     max_waiting: int,
      *     counters: array<string, int>,
      *     limits: array<string, int>,
      *     place: array<string, string>,
@@ -262,16 +272,22 @@ final class Session
     /** An integer no other request of this session has. @throws Failure */
     public function nextRequestId(): int {}
 
-    /** Registers a pending request; null when $id is taken, else the time left in milliseconds. @throws Failure */
-    public function registerPending(string $owner, int $id, int $timeoutMs, string $method = ''): ?int {}
+    /**
+     * Registers a pending request; null when $id is taken, else the time left in milliseconds. Without $timeoutMs it
+     * has the store's `request_timeout_ms`.
+     *
+     * @throws Failure
+     */
+    public function registerPending(string $owner, int $id, ?int $timeoutMs = null, string $method = ''): ?int {}
 
     /**
-     * Gives $message (a JSON object without `id`) an id, registers it and queues it, all at once.
+     * Gives $message (a JSON object without `id`) an id, registers it and queues it, all at once. Without $timeoutMs
+     * it waits for the store's `request_timeout_ms`.
      *
      * @return int the id
      * @throws Failure
      */
-    public function sendRequest(string $owner, string $message, int $timeoutMs, string $context = ''): int {}
+    public function sendRequest(string $owner, string $message, ?int $timeoutMs = null, string $context = ''): int {}
 
     /** DELIVERED or LATE_*. @throws Failure */
     public function deliverResponse(int $id, string $payload): int {}

@@ -81,6 +81,15 @@ final class Engine
         return $session[0] === null ? null : new Session($this->library, $session[0], $this);
     }
 
+    /** @throws Failure */
+    public function waitingRoom(?int $places = null): ?Session
+    {
+        $room = $this->library->new('mcp_state_session *[1]');
+        $this->library->call('mcp_state_waiting_room', $this->handle->pointer, $this->library->optional($places), $room);
+
+        return $room[0] === null ? null : new Session($this->library, $room[0], $this);
+    }
+
     /**
      * @return array{sessions: int, owners: int, more: bool}
      * @throws Failure
@@ -100,6 +109,8 @@ final class Engine
      *     sessions: int,
      *     used_bytes: int,
      *     limit_bytes: int,
+     *     waiting: int,
+     *     max_waiting: int,
      *     counters: array<string, int>,
      *     limits: array<string, int>,
      *     place: array<string, string>,

@@ -17,6 +17,9 @@ final class Session
     /** `MCP_STATE_OWNER_SIZE` */
     private const OWNER_SIZE = 33;
 
+    /** `MCP_STATE_TIMEOUT_OF_STORE` */
+    private const TIMEOUT_OF_STORE = -1;
+
     private const CLAIM_WAITING = 2;
     private const POLICY_ISOLATE = 1;
 
@@ -321,7 +324,7 @@ final class Session
     }
 
     /** @throws Failure */
-    public function registerPending(string $owner, int $id, int $timeoutMs, string $method = ''): ?int
+    public function registerPending(string $owner, int $id, ?int $timeoutMs = null, string $method = ''): ?int
     {
         $registered = $this->library->new('bool[1]');
         $left = $this->library->new('int64_t[1]');
@@ -330,7 +333,7 @@ final class Session
             $this->handle->pointer,
             $owner,
             $id,
-            $timeoutMs,
+            self::timeout($timeoutMs),
             $method,
             $registered,
             $left,
@@ -340,7 +343,7 @@ final class Session
     }
 
     /** @throws Failure */
-    public function sendRequest(string $owner, string $message, int $timeoutMs, string $context = ''): int
+    public function sendRequest(string $owner, string $message, ?int $timeoutMs = null, string $context = ''): int
     {
         $memory = $this->library->memory();
         $id = $memory->number ??= $this->library->new('int64_t[1]');
@@ -350,7 +353,7 @@ final class Session
             \strlen($owner),
             $message,
             \strlen($message),
-            $timeoutMs,
+            self::timeout($timeoutMs),
             $context,
             \strlen($context),
             $id,
@@ -571,5 +574,22 @@ final class Session
     private static function typed(int|string $id): array
     {
         return \is_int($id) ? [$id, null] : [0, $id];
+    }
+
+    /**
+     * How the C library is told how long a question waits.
+     *
+     * @throws Failure
+     */
+    private static function timeout(?int $timeoutMs): int
+    {
+        if ($timeoutMs !== null && $timeoutMs < 0) {
+            throw new Failure(
+                "the timeout $timeoutMs is not valid: it must not be negative",
+                FailureKind::InvalidArgument->value,
+            );
+        }
+
+        return $timeoutMs ?? self::TIMEOUT_OF_STORE;
     }
 }

@@ -8,10 +8,10 @@ use Mcp\Schema\JsonRpc\Notification;
 use Mcp\Server\Subscription\NotificationBusInterface;
 use McpState\Exception\ExceptionInterface;
 use McpState\Internal\StoreSource;
+use McpState\Sdk\Internal\ErrorLog;
 use McpState\Sdk\Internal\Sdk;
 use McpState\Store;
 use Psr\Log\LoggerInterface;
-use Psr\Log\NullLogger;
 
 /**
  * Carries notifications to the `subscriptions/listen` streams of all processes (protocol revision 2026-07-28):
@@ -41,7 +41,7 @@ final class NotificationBus implements NotificationBusInterface
         ?LoggerInterface $logger = null,
     ) {
         $this->store = new StoreSource($store);
-        $this->logger = $logger ?? new NullLogger();
+        $this->logger = $logger ?? new ErrorLog();
     }
 
     /** @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn` */

@@ -157,7 +157,7 @@ final class Session implements SessionInterface
             Key::RequestId => null, // The number was taken by the read.
             Key::Queue => $this->setQueue(\is_array($value) ? $value : []),
             Key::Pending => $this->setPending(\is_array($value) ? $value : []),
-            Key::Response => $value === null ? null : $this->share->questions->deliver(Key::responseId($key), $value),
+            Key::Response => $value === null ? null : $this->deliver($key, $value),
             Key::Request => $this->memory->set($key, $value),
             Key::Attribute => $this->setAttribute($key, $value),
         };
@@ -323,6 +323,17 @@ final class Session implements SessionInterface
     }
 
     // Requests to the client
+
+    private function deliver(string $key, mixed $response): void
+    {
+        try {
+            $this->share->questions->deliver(Key::responseId($key), $response);
+        } catch (ExceptionInterface $e) {
+            $this->exchange->refusal = $e;
+
+            throw $e;
+        }
+    }
 
     /** @return array<int, array{request_id: int, timeout: int, timestamp: int}> */
     private function pending(): array

@@ -11,6 +11,7 @@ use McpState\Exception\InvalidArgument;
 use McpState\Internal\StoreSource;
 use McpState\Owner;
 use McpState\Sdk\Internal\CallStack;
+use McpState\Sdk\Internal\ErrorLog;
 use McpState\Sdk\Internal\Exchange;
 use McpState\Sdk\Internal\PerContext;
 use McpState\Sdk\Internal\Sdk;
@@ -20,7 +21,6 @@ use McpState\Sdk\Scope\OneExchange;
 use McpState\Sdk\Scope\Scope;
 use McpState\Store;
 use Psr\Log\LoggerInterface;
-use Psr\Log\NullLogger;
 use Symfony\Component\Uid\Uuid;
 
 /**
@@ -56,6 +56,9 @@ final class SessionManager implements SessionManagerInterface
     /** @var PerContext<Exchange> */
     private readonly PerContext $exchanges;
 
+    /** @var PerContext<string> what {@see serves()} said */
+    private readonly PerContext $served;
+
     /** @var PerContext<array{?string}> what {@see actFor()} said */
     private readonly PerContext $principals;
 
@@ -68,7 +71,8 @@ final class SessionManager implements SessionManagerInterface
      *                                                       null: the store's `ttl_ms`
      * @param int|null                          $lease       milliseconds that a silent exchange is kept whose process
      *                                                       died; null: the store's `lease_ms`
-     * @param LoggerInterface|null              $logger      hears of discarded answers and of everything that fails
+     * @param LoggerInterface|null              $logger      hears of discarded answers and of everything that fails;
+     *                                                       null: warnings and errors go to PHP's `error_log`
      * @param bool                              $blocking    whether a stream that waits for the client sleeps in the
      *                                                       store, where the scope allows it, or polls as the SDK does
      * @param Scope|null                        $scope       how this process serves exchanges; null: {@see OneExchange}
@@ -78,7 +82,8 @@ final class SessionManager implements SessionManagerInterface
      *                                                       besides `resource_subscriptions`
      * @param int|null                          $maxWaiting  how many exchanges of the store may wait for a client at
      *                                                       once: keep it below the number of PHP processes. A question
-     *                                                       beyond it gets an error at once
+     *                                                       beyond it gets an error at once. Null: the store's
+     *                                                       `max_waiting`
      */
     public function __construct(
         #[\SensitiveParameter] Store|\Closure $store,
@@ -96,10 +101,12 @@ final class SessionManager implements SessionManagerInterface
         }
 
         $this->store = new StoreSource($store);
-        $this->logger = $logger ?? new NullLogger();
+        $this->logger = $logger ?? new ErrorLog();
         $this->scope = $scope ?? new OneExchange();
         $this->exchanges = new PerContext();
         $this->principals = new PerContext();
+        $this->served = new PerContext();
+        $source = $this->store; // Exchanges must not keep the manager from its end.
         $this->settings = new Settings(
             $this->logger,
             $ttl,
@@ -107,7 +114,7 @@ final class SessionManager implements SessionManagerInterface
             $blocking && $this->scope->mayBlock(),
             $this->scope->isOneStream(),
             ['resource_subscriptions', ...$collections],
-            $maxWaiting === null ? null : new WaitingRoom($this->store->get(...), $maxWaiting),
+            static fn (): WaitingRoom => new WaitingRoom($source->get(...), $maxWaiting),
         );
         $this->holders = new PerContext();
         [$holders, $scope] = [$this->holders, $this->scope];
@@ -156,8 +163,17 @@ final class SessionManager implements SessionManagerInterface
      */
     public function create(): Session
     {
-        $session = $this->store()->createSession(null, $this->settings->ttlMs, $this->principal());
         $exchange = $this->exchange();
+
+        try {
+            $session = $this->store()->createSession(null, $this->settings->ttlMs, $this->principal());
+        } catch (ExceptionInterface $e) {
+            $this->logger->error("mcp-state: no session for a client: {$e->getMessage()}", ['exception' => $e]);
+            $exchange->refusal = $e;
+
+            throw $e;
+        }
+
         $exchange->resolve($session->id);
 
         return new Session(Uuid::fromString($session->id), $exchange->open($session->id, $session), $exchange, true);
@@ -209,6 +225,7 @@ final class SessionManager implements SessionManagerInterface
             $session = $this->openSession($id);
         } catch (ExceptionInterface $e) {
             $this->logger->error("mcp-state: the store cannot be asked: {$e->getMessage()}", ['exception' => $e]);
+            $exchange->refusal = $e;
 
             throw Sdk::storeException($e);
         }
@@ -278,7 +295,9 @@ final class SessionManager implements SessionManagerInterface
             $this->endExchange();
         }
 
-        $this->exchange()->begin();
+        $context = $this->scope->current();
+        $this->exchange()->begin($this->served->get($context) ?? '');
+        $this->served->unset($context);
 
         if (\random_int(1, self::COLLECT_ONE_IN) === 1) {
             try {
@@ -306,6 +325,48 @@ final class SessionManager implements SessionManagerInterface
     public function actFor(?string $principal): void
     {
         $this->principals->set($this->scope->current(), [$principal]);
+    }
+
+    /**
+     * Says what the next exchange of the present context serves, for whoever looks at the store (`mcp-state show`): the
+     * JSON-RPC messages of the client. Our middleware and our transport do.
+     *
+     * @internal
+     *
+     * @param list<array<array-key, mixed>> $messages
+     */
+    public function serves(array $messages): void
+    {
+        $names = [];
+
+        foreach ($messages as $message) {
+            $method = $message['method'] ?? null;
+            $name = \is_array($message['params'] ?? null) ? $message['params']['name'] ?? null : null;
+
+            if (\is_string($method)) {
+                $names[] = \is_string($name) ? "$method $name" : $method;
+            }
+        }
+
+        $this->served->set($this->scope->current(), \implode(', ', $names));
+    }
+
+    /**
+     * Why the store refused to let the client's message be served at all, told once; null when it did not. Whatever the
+     * SDK made of it, the client should hear HTTP 503 with Retry-After. Our middleware, transport, bundle and module ask.
+     *
+     * @internal
+     */
+    public function takeRefusal(): ?ExceptionInterface
+    {
+        $exchange = $this->exchanges->get($this->scope->current());
+        $refusal = $exchange?->refusal;
+
+        if ($exchange !== null) {
+            $exchange->refusal = null;
+        }
+
+        return $refusal;
     }
 
     /**

@@ -7,9 +7,13 @@ namespace McpState\Sdk;
 use Mcp\Server\Transport\StreamableHttpTransport as SdkTransport;
 use McpState\Exception\InvalidArgument;
 use McpState\Sdk\Internal\AtEndStream;
+use McpState\Sdk\Internal\BodyTooLong;
 use McpState\Sdk\Internal\ClientGone;
+use McpState\Sdk\Internal\Http;
+use Psr\Http\Message\ResponseFactoryInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamFactoryInterface;
 
 /**
  * The SDK's transport, whose streams keep quiet connections open and notice when nobody listens any more.
@@ -20,9 +24,18 @@ use Psr\Http\Message\ServerRequestInterface;
  * closes such a stream after 60 seconds (`fastcgi_read_timeout`), and PHP notices a client that has gone only when it
  * writes. This one writes a comment (which clients skip) every $keepAliveMs. When the client has gone, the tool's wait
  * ends, and what it had asked is late. It works with a session manager that blocks; others keep the SDK's ways.
+ *
+ * A store that is away or full, or has no room for another session, is HTTP 503 with Retry-After and a JSON-RPC error.
  */
 final class StreamableHttpTransport extends SdkTransport
 {
+    private readonly Http $http;
+
+    /** @var list<array<array-key, mixed>> the client's */
+    private array $messages = [];
+
+    private ?BodyTooLong $bodyTooLong = null;
+
     /**
      * @param int   $keepAliveMs  how often a comment is written while a tool waits, in milliseconds
      * @param mixed ...$arguments what the SDK's transport takes after the request, by name or in order
@@ -37,7 +50,28 @@ final class StreamableHttpTransport extends SdkTransport
             throw new InvalidArgument("a keepAliveMs of $keepAliveMs is not valid: it must be 1 or more");
         }
 
+        $find = static fn (string $class): mixed =>
+            \current(\array_filter($arguments, static fn (mixed $each): bool => $each instanceof $class)) ?: null;
+        $this->http = new Http($find(ResponseFactoryInterface::class), $find(StreamFactoryInterface::class));
+
+        try {
+            [$this->messages, $request] = $this->http->messages($request);
+        } catch (BodyTooLong $e) {
+            $this->bodyTooLong = $e;
+        }
+
         parent::__construct($request, ...$arguments);
+    }
+
+    public function listen(): ResponseInterface
+    {
+        $this->sessions->serves($this->messages);
+
+        return $this->http->orUnavailable(
+            fn (): ResponseInterface => $this->bodyTooLong === null ? parent::listen() : throw $this->bodyTooLong,
+            $this->sessions,
+            $this->messages,
+        );
     }
 
     protected function createStreamedResponse(): ResponseInterface

@@ -19,7 +19,7 @@ use crate::process::{boot_id, is_same_boot, pid_namespace, time_offset};
 use crate::store::era::Era;
 
 /// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
-const NEWEST_FORMAT: u32 = 4;
+const NEWEST_FORMAT: u32 = 5;
 /// The oldest that it reads.
 const OLDEST_FORMAT: u32 = 4;
 

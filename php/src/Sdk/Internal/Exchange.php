@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Sdk\Internal;
 
+use McpState\Exception\ExceptionInterface;
 use McpState\Session;
 
 /**
@@ -26,6 +27,11 @@ final class Exchange
 
     private bool $hasBegun = false;
 
+    private string $for = '';
+
+    /** Why the store refused to let the client's message be served. */
+    public ?ExceptionInterface $refusal = null;
+
     private RequestMemory $memory;
 
     public function __construct(private readonly Settings $settings)
@@ -33,10 +39,21 @@ final class Exchange
         $this->memory = new RequestMemory();
     }
 
-    /** The SDK begins to serve a message. */
-    public function begin(): void
+    /**
+     * The SDK begins to serve a message.
+     *
+     * @param string $for which, for whoever looks at the store; '' where that is not known
+     */
+    public function begin(string $for = ''): void
     {
         $this->hasBegun = true;
+        $this->for = $for;
+
+        foreach ($this->shares as $share) {
+            $share->questions->for = $for;
+        }
+
+        $this->refusal = null;
         $this->found = null;
     }
 
@@ -57,7 +74,10 @@ final class Exchange
             }
         }
 
-        return $this->shares[$id] = new Share($id, $session, $this->settings);
+        $share = new Share($id, $session, $this->settings);
+        $share->questions->for = $this->for;
+
+        return $this->shares[$id] = $share;
     }
 
     public function find(Share $share): void

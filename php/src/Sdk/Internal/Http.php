@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 use Http\Discovery\Psr17FactoryDiscovery;
-use McpState\Exception\ExceptionInterface;
 use McpState\Exception\InvalidArgument;
+use McpState\Sdk\SessionManager;
 use Psr\Http\Message\ResponseFactoryInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -68,6 +68,23 @@ final class Http
         return [\array_values(\array_filter($messages, 'is_array')), $request];
     }
 
+    /**
+     * What $do makes of the messages and the request, {@see orUnavailable()}. The manager hears what it serves.
+     *
+     * @param \Closure(list<array<array-key, mixed>>, ServerRequestInterface): ResponseInterface $do
+     */
+    public function serve(SessionManager $sessions, ServerRequestInterface $request, \Closure $do): ResponseInterface
+    {
+        $messages = [];
+
+        return $this->orUnavailable(function () use ($sessions, $request, $do, &$messages): ResponseInterface {
+            [$messages, $request] = $this->messages($request);
+            $sessions->serves($messages);
+
+            return $do($messages, $request);
+        }, $sessions, $messages);
+    }
+
     private static function read(StreamInterface $body): string
     {
         $text = '';
@@ -105,24 +122,38 @@ final class Http
      * What $do gives; 413 when the body is too long, and 503 when the store cannot do its part: the client tries again, and
      * keeps its session.
      *
-     * @param \Closure(): ResponseInterface $do
+     * @param \Closure(): ResponseInterface   $do
+     * @param SessionManager|null             $sessions which knows of refusals that the SDK has made a response of
+     * @param list<array<array-key, mixed>>   $messages the client's, for the id that the error echoes
      */
-    public function orUnavailable(\Closure $do): ResponseInterface
+    public function orUnavailable(\Closure $do, ?SessionManager $sessions = null, array &$messages = []): ResponseInterface
     {
         try {
-            return $do();
+            $response = $do();
         } catch (BodyTooLong $e) {
             return $this->error(413, -32600, $e->getMessage(), null);
         } catch (\Throwable $e) {
-            for ($cause = $e; $cause !== null; $cause = $cause->getPrevious()) {
-                if ($cause instanceof ExceptionInterface && !$cause instanceof InvalidArgument) {
-                    $message = 'The session store is not available.';
-
-                    return $this->error(503, -32603, $message, null, ['Retry-After' => '1']);
-                }
-            }
-
-            throw $e;
+            $refusal = Unavailable::cause($e) ?? throw $e;
+            $response = null;
         }
+
+        $refusal = $sessions?->takeRefusal() ?? $refusal ?? null;
+
+        if ($refusal === null || $response !== null && self::isStream($response)) {
+            return $response;
+        }
+
+        return $this->error(
+            Unavailable::STATUS,
+            Unavailable::CODE,
+            Unavailable::message($refusal),
+            \count($messages) === 1 && isset($messages[0]['method']) ? $messages[0]['id'] ?? null : null,
+            Unavailable::HEADERS,
+        );
+    }
+
+    private static function isStream(ResponseInterface $response): bool
+    {
+        return \str_starts_with($response->getHeaderLine('Content-Type'), 'text/event-stream');
     }
 }

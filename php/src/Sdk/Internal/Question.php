@@ -24,10 +24,15 @@ final class Question
     /** Whether the SDK has been shown how it ended. */
     public bool $isShown = false;
 
+    /** Whether the store has been told what it is. */
+    public bool $isNamed = false;
+
     public function __construct(
         public readonly int $id,
         /** `hrtime` at which it ends where the store cannot be asked. */
-        public readonly int $deadline,
+        public int $deadline,
+        /** Milliseconds that it waits; null: the store's `request_timeout_ms`. */
+        public readonly ?int $timeoutMs,
         /** The client's request in whose course it was asked, where it is known. */
         public readonly ?Call $call,
     ) {

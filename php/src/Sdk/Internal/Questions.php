@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Sdk\Internal;
 
+use McpState\Exception\DuplicateRequestId;
 use McpState\Exception\ExceptionInterface;
 use McpState\Exception\InvalidArgument;
 use McpState\Exception\LimitExceeded;
@@ -34,6 +35,9 @@ final class Questions
     /** The JSON-RPC error code of a question that ended since the client cancelled the request it was asked for. */
     private const REQUEST_CANCELLED = -32800;
 
+    /** The longest text, in bytes, that the store keeps with a question. */
+    private const MAX_METHOD = 128;
+
     /** The longest timeout the store takes: ten years. */
     private const MAX_TIMEOUT_S = 315_360_000;
 
@@ -46,11 +50,14 @@ final class Questions
     /** @var list<Call> client's requests that this exchange's owner has in flight */
     private array $inFlight = [];
 
-    /** This exchange's place among those that wait, where their number is limited. */
-    private ?Owner $place = null;
+    /** What the exchange serves, for whoever looks at the store: `tools/call greet`; '' where that is not known. */
+    public string $for = '';
+
+    private readonly WaitingRoom $room;
 
     public function __construct(private readonly OwnedSession $owned, private readonly Settings $settings)
     {
+        $this->room = ($settings->waitingRoom)();
     }
 
     public function isEmpty(): bool
@@ -80,7 +87,10 @@ final class Questions
         return $id;
     }
 
-    /** Registers what $call asks the client, for $timeoutS seconds. */
+    /**
+     * Registers what $call asks the client, for $timeoutS seconds. The SDK's own default is nobody's choice: such
+     * a question waits for the store's `request_timeout_ms`.
+     */
     public function ask(int $id, int $timeoutS, ?Call $call): void
     {
         foreach ($this->asked as $earlier) {
@@ -90,7 +100,12 @@ final class Questions
         }
 
         $timeoutMs = 1000 * \max(0, \min($timeoutS, self::MAX_TIMEOUT_S));
-        $question = $this->asked[$id] = new Question($id, \hrtime(true) + 1_000_000 * $timeoutMs, $call);
+        $question = $this->asked[$id] = new Question(
+            $id,
+            \hrtime(true) + 1_000_000 * $timeoutMs,
+            $timeoutS === Sdk::DEFAULT_TIMEOUT_S ? null : $timeoutMs,
+            $call,
+        );
 
         if (isset($this->localIds[$id])) {
             $question->refuse($this->localIds[$id]);
@@ -106,18 +121,21 @@ final class Questions
                 return;
             }
 
-            if (!$this->enterWaitingRoom()) {
+            try {
+                $this->room->enter();
+            } catch (LimitExceeded $e) {
+                $places = $this->room->places() ?? 'too many';
                 $this->owned->logger()->warning('mcp-state: a question to the client is refused: no place to wait');
-                $question->refuse("{$this->settings->waitingRoom?->places()} exchanges wait for their clients already");
+                $question->refuse("$places exchanges wait for their clients already");
 
                 return;
             }
 
             try {
-                $this->register($question, $timeoutMs);
+                $this->register($question);
             } catch (OwnerExpired) {
                 $this->owned->release();
-                $this->register($question, $timeoutMs);
+                $this->register($question);
             }
         } catch (ExceptionInterface $e) {
             $this->owned->failed('a question to the client is refused', $e);
@@ -137,7 +155,7 @@ final class Questions
         unset($this->asked[$id]);
 
         if ($this->asked === []) {
-            $this->leaveWaitingRoom();
+            $this->room->leave();
         }
 
         if ($question->error === null) {
@@ -203,21 +221,25 @@ final class Questions
     }
 
     /**
-     * Whether $row is a request that was refused, which the client must not see.
+     * Whether $row is a request that was refused, which the client must not see. Of one that was not the
+     * store hears its method.
      *
      * @param array<string, mixed> $row as the SDK queues it
      */
     public function refuses(array $row): bool
     {
-        $refused = \array_filter($this->asked, static fn (Question $question): bool => $question->error !== null);
-
-        if ($refused === [] || !\is_string($row['message'] ?? null)) {
+        if ($this->asked === [] || !\is_string($row['message'] ?? null)) {
             return false;
         }
 
         $message = \json_decode($row['message'], true);
+        $question = \is_array($message) && isset($message['method']) ? $this->asked[$message['id'] ?? ''] ?? null : null;
 
-        return \is_array($message) && isset($message['method'], $refused[$message['id'] ?? '']);
+        if ($question !== null && \is_string($message['method'])) {
+            $this->name($question, $message['method']);
+        }
+
+        return $question?->error !== null;
     }
 
     /**
@@ -348,15 +370,15 @@ final class Questions
     /** The exchange is over: it waits for nothing any longer. What it asked ends with its owner. */
     public function end(): void
     {
-        $this->leaveWaitingRoom();
+        $this->room->leave();
     }
 
     /** @throws ExceptionInterface */
-    private function register(Question $question, int $timeoutMs): void
+    private function register(Question $question): void
     {
         $question->owner = $this->owned->owner();
         $this->begin($question->call, $question->owner);
-        $question->owner?->registerPending($question->id, $timeoutMs);
+        $question->owner?->registerPending($question->id, $question->timeoutMs);
     }
 
     /** Says that the client's request is in flight, so that the client can cancel it. */
@@ -395,23 +417,30 @@ final class Questions
         }
     }
 
-    /** @throws ExceptionInterface */
-    private function enterWaitingRoom(): bool
+    /** Tells whoever looks at the store what a question is, which is known when its message is queued. */
+    private function name(Question $question, string $method): void
     {
-        $room = $this->settings->waitingRoom;
+        $what = self::shown($this->for === '' ? $method : "$method ($this->for)");
 
-        return $room === null || ($this->place ??= $room->enter()) !== null;
-    }
-
-    private function leaveWaitingRoom(): void
-    {
-        try {
-            $this->place?->detach();
-        } catch (ExceptionInterface) {
-            // It is gone then.
+        if ($question->owner === null || $question->error !== null || $question->isNamed || $what === '') {
+            return;
         }
 
-        $this->place = null;
+        $question->isNamed = true;
+
+        try {
+            $question->owner->registerPending($question->id, $question->timeoutMs, $what);
+        } catch (DuplicateRequestId) {
+            // It is answered already.
+        } catch (ExceptionInterface $e) {
+            $this->owned->failed('a question to the client stays without a name', $e);
+        }
+    }
+
+    /** A text of the client's as the store may show it: of printable ASCII, and no longer than it takes. */
+    private static function shown(string $text): string
+    {
+        return \substr((string) \preg_replace('/[^\x20-\x7e]/', '?', $text), 0, self::MAX_METHOD);
     }
 
     /** Refuses what an owner asked that the store has released. */
@@ -433,6 +462,7 @@ final class Questions
      */
     private function look(?int &$waitMs): array
     {
+        $this->room->renew();
         $waitMs = null;
         $isReady = false;
         $entries = [];
@@ -449,6 +479,10 @@ final class Questions
         foreach ($infos ?? [] as $info) {
             if (!isset($this->asked[$info->id])) {
                 continue;
+            }
+
+            if ($info->status === PendingStatus::Waiting) {
+                $this->asked[$info->id]->deadline = \hrtime(true) + 1_000_000 * $info->remainingMs;
             }
 
             if ($info->status === PendingStatus::Cancelled) {

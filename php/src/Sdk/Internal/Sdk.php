@@ -13,6 +13,9 @@ use Mcp\Server\Session\SessionManagerInterface;
  */
 final class Sdk
 {
+    /** How many seconds the SDK waits for a client when the tool names no time; all versions have the same. */
+    public const DEFAULT_TIMEOUT_S = 120;
+
     /**
      * The first of these classes that exists. Names are relative to the SDK's root namespace, which a prefixed copy of
      * the SDK has elsewhere.

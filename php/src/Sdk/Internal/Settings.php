@@ -19,7 +19,10 @@ final class Settings
     /** @var \Closure(int|string): mixed runs when an exchange says itself that a client's request is in flight */
     public \Closure $takeOver;
 
-    /** @param list<string> $collections keys of attributes that are merged element by element */
+    /**
+     * @param list<string>             $collections keys of attributes that are merged element by element
+     * @param \Closure(): WaitingRoom $waitingRoom a place in it for an exchange, not taken yet
+     */
     public function __construct(
         public readonly LoggerInterface $logger,
         public readonly ?int $ttlMs,
@@ -27,7 +30,7 @@ final class Settings
         public readonly bool $mayBlock,
         public readonly bool $isOneStream,
         public readonly array $collections,
-        public readonly ?WaitingRoom $waitingRoom,
+        public readonly \Closure $waitingRoom,
     ) {
         $this->takeOver = static fn (): mixed => null;
     }

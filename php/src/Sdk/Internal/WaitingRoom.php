@@ -5,61 +5,75 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 use McpState\Exception\ExceptionInterface;
-use McpState\Exception\SessionExists;
+use McpState\Exception\LimitExceeded;
 use McpState\Owner;
 use McpState\OwnerKind;
-use McpState\Session;
 use McpState\Store;
 
 /**
- * How many exchanges of a store wait for a client at once, in all its sessions and processes.
+ * One exchange's place among those of the store that wait for their clients, in all sessions and processes.
  *
- * Each that waits is an owner of one session that is made for this: so it is counted until it leaves or its process dies.
- * It enters first and counts then, so that two never take the last place.
+ * The store counts them, where their number is limited: {@see Store::waitingRoom()}.
  *
  * @internal
  */
 final class WaitingRoom
 {
-    private const ID = 'mcp-state.waiting';
+    /** How often, in nanoseconds, a place is renewed while its exchange waits: for machines that cannot see this process. */
+    private const RENEW_NS = 10_000_000_000;
 
-    /** @param \Closure(): Store $store */
-    public function __construct(private readonly \Closure $store, private readonly int $places)
+    private ?Owner $place = null;
+
+    private int $renewedAt = 0;
+
+    /**
+     * @param \Closure(): Store $store
+     * @param int|null          $places how many may wait; null: the store's `max_waiting`
+     */
+    public function __construct(private readonly \Closure $store, private readonly ?int $places)
     {
     }
 
     /**
-     * The place taken, to be detached when the wait is over; null when there is none.
+     * Takes a place, unless this exchange has one or nobody counts.
      *
+     * @throws LimitExceeded when all are taken
      * @throws ExceptionInterface
      */
-    public function enter(): ?Owner
+    public function enter(): void
     {
-        $room = $this->session();
-        $place = $room->attach(OwnerKind::Reply);
-
-        if ($room->stats()['owners'] > $this->places) {
-            $place->detach();
-
-            return null;
-        }
-
-        return $place;
+        $this->place ??= ($this->store)()->waitingRoom($this->places)?->attach(OwnerKind::Reply);
+        $this->renewedAt = \hrtime(true);
     }
 
-    public function places(): int
+    /** Says now and then that the exchange waits still. */
+    public function renew(): void
+    {
+        if ($this->place !== null && \hrtime(true) - $this->renewedAt > self::RENEW_NS) {
+            $this->renewedAt = \hrtime(true);
+
+            try {
+                $this->place->renew();
+            } catch (ExceptionInterface) {
+                // The place is another's by now, or the store is away: the exchange waits on all the same.
+            }
+        }
+    }
+
+    /** How many may wait; null: as many as the store says. */
+    public function places(): ?int
     {
         return $this->places;
     }
 
-    private function session(): Session
+    public function leave(): void
     {
-        $store = ($this->store)();
-
         try {
-            return $store->openSession(self::ID) ?? $store->createSession(self::ID);
-        } catch (SessionExists) {
-            return $store->openSession(self::ID) ?? $store->createSession(self::ID);
+            $this->place?->detach();
+        } catch (ExceptionInterface) {
+            // It is gone then.
         }
+
+        $this->place = null;
     }
 }

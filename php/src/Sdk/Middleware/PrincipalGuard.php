@@ -48,6 +48,6 @@ final class PrincipalGuard implements MiddlewareInterface
             }
 
             return $handler->handle($request);
-        });
+        }, $this->sessions);
     }
 }

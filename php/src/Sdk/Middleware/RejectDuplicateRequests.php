@@ -48,13 +48,21 @@ final class RejectDuplicateRequests implements MiddlewareInterface
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        return $this->http->orUnavailable(fn (): ResponseInterface => $this->serve($request, $handler));
+        return $this->http->serve(
+            $this->sessions,
+            $request,
+            fn (array $messages, ServerRequestInterface $request): ResponseInterface =>
+                $this->serve($messages, $request, $handler),
+        );
     }
 
-    private function serve(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
-    {
+    /** @param list<array<array-key, mixed>> $messages */
+    private function serve(
+        array $messages,
+        ServerRequestInterface $request,
+        RequestHandlerInterface $handler,
+    ): ResponseInterface {
         $sessionId = $request->getHeaderLine('Mcp-Session-Id');
-        [$messages, $request] = $this->http->messages($request);
         $ids = self::requestIds($messages);
         $session = $ids === [] || $sessionId === '' ? null : $this->sessions->find($sessionId);
 

@@ -10,6 +10,7 @@ use McpState\Sdk\Scope\Scope;
 use McpState\Sdk\SessionManager;
 use McpState\Store;
 use McpState\Symfony\Scopes;
+use McpState\Symfony\ServiceUnavailable;
 use McpState\Symfony\SignedInUser;
 use Symfony\Component\DependencyInjection\Argument\ServiceClosureArgument;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
@@ -73,6 +74,12 @@ final class McpStateExtension extends Extension
                 ->addTag('monolog.logger', ['channel' => 'mcp']);
             $container->setAlias(NotificationBus::class, self::BUS);
         }
+
+        $container->register('mcp_state.service_unavailable', ServiceUnavailable::class)
+            ->setArguments([new ServiceClosureArgument(
+                new Reference(self::SESSIONS, ContainerInterface::IGNORE_ON_UNINITIALIZED_REFERENCE),
+            )])
+            ->addTag('kernel.event_subscriber');
 
         $container->setAlias(Store::class, self::STORE);
         $container->setAlias(SessionManager::class, self::SESSIONS);

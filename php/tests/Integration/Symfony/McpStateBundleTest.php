@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace McpState\Tests\Integration\Symfony;
 
 use Mcp\Server\Builder;
+use McpState\Exception\StoreUnavailable;
 use McpState\Sdk\NotificationBus;
 use McpState\Sdk\Scope\ContextKeyed;
 use McpState\Sdk\Scope\Scope;
@@ -20,6 +21,9 @@ use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\Reference;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\RequestStack;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\Event\ResponseEvent;
+use Symfony\Component\HttpKernel\HttpKernelInterface;
 
 require_once __DIR__ . '/../autoload.php';
 
@@ -41,6 +45,42 @@ final class McpStateBundleTest extends TestCase
     {
         if (isset($this->directory)) {
             Directory::remove($this->directory);
+        }
+    }
+
+    public function testAStoreThatRefusesASessionIs503WithRetryAfterWhateverTheControllerMadeOfIt(): void
+    {
+        foreach ([200, 500] as $status) {
+            $container = $this->container(['dsn' => 'redis://127.0.0.1:1?retry_ms=1']);
+            $listener = $container->get('mcp_state.service_unavailable');
+            $respond = static function () use ($listener, $status): Response {
+                $event = new ResponseEvent(
+                    new class () implements HttpKernelInterface {
+                        public function handle(Request $request, int $type = 1, bool $catch = true): Response
+                        {
+                            return new Response();
+                        }
+                    },
+                    new Request(),
+                    HttpKernelInterface::MAIN_REQUEST,
+                    new Response('', $status),
+                );
+                $listener->onResponse($event);
+
+                return $event->getResponse();
+            };
+            self::assertSame($status, $respond()->getStatusCode(), 'a page that serves no MCP request');
+
+            try {
+                $container->get(SessionManager::class)->create();
+                self::fail('There is no store.');
+            } catch (StoreUnavailable) {
+                $response = $respond();
+            }
+
+            self::assertSame([503, '1'], [$response->getStatusCode(), $response->headers->get('Retry-After')]);
+            self::assertSame(-32603, \json_decode((string) $response->getContent(), true)['error']['code']);
+            self::assertSame($status, $respond()->getStatusCode(), 'the next request');
         }
     }
 

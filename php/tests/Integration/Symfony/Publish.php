@@ -21,6 +21,7 @@ final class Publish implements CompilerPassInterface
             }
         }
 
+        $container->getDefinition('mcp_state.service_unavailable')->setPublic(true);
         $container->setAlias('the_scope', 'mcp_state.scope')->setPublic(true);
         $container->setParameter('reset_tags', $container->getDefinition('mcp_state.session_manager')->getTag('kernel.reset'));
     }

@@ -1,0 +1,30 @@
+<?php
+
+declare(strict_types=1);
+
+namespace McpState\Sdk\Internal;
+
+use Psr\Log\AbstractLogger;
+
+/**
+ * The logger of an application that gives none: warnings and worse go to PHP's `error_log`, one line each.
+ *
+ * @internal
+ */
+final class ErrorLog extends AbstractLogger
+{
+    private const QUIET = ['debug', 'info', 'notice'];
+
+    /**
+     * @param mixed                   $level
+     * @param string|\Stringable      $message
+     * @param array<array-key, mixed> $context
+     */
+    public function log($level, $message, array $context = []): void
+    {
+        if (!\in_array($level, self::QUIET, true)) {
+            // A client's text must not begin a line of its own.
+            \error_log((string) \preg_replace('/[\x00-\x1f\x7f]/', ' ', (string) $message));
+        }
+    }
+}

@@ -11,26 +11,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The number of this process among its ancestors that have used the engine: 1 for the first.
 pub(crate) fn generation() -> u64 {
     static GENERATION: AtomicU64 = AtomicU64::new(0);
-    let mark = mark();
-    if mark.load(Ordering::Acquire) == 0 {
-        // Two threads that come here at once agree on the number once the mark is set.
-        if mark.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            GENERATION.fetch_add(1, Ordering::AcqRel);
-            mark.store(2, Ordering::Release);
-        }
-    }
-    while mark.load(Ordering::Acquire) != 2 {
-        std::hint::spin_loop();
-    }
-    GENERATION.load(Ordering::Acquire)
-}
-
-fn mark() -> &'static AtomicU64 {
     static PAGE: OnceLock<Option<usize>> = OnceLock::new();
+    static BY_NUMBER: AtomicU64 = AtomicU64::new(0);
     match *PAGE.get_or_init(wiped_page) {
         // SAFETY: the page is zero-initialised, aligned, lives for ever, and is only ever used as this atomic.
-        Some(address) => unsafe { &*(address as *const AtomicU64) },
-        None => mark_by_number(),
+        Some(address) => claim(unsafe { &*(address as *const AtomicU64) }, 0, &GENERATION),
+        // The number of the process is never 0.
+        None => claim(&BY_NUMBER, u64::from(std::process::id()), &GENERATION),
+    }
+}
+
+/// The generation of a process, which `mark` tells from its parent: it holds `process` and how far the process has come. One
+/// thread moves the mark on from whatever the parent left in it, in one step, and gives the process its number; the others wait.
+fn claim(mark: &AtomicU64, process: u64, generation: &AtomicU64) -> u64 {
+    const CLAIMED: u64 = 1;
+    const NUMBERED: u64 = 2;
+    let [claimed, numbered] = [CLAIMED, NUMBERED].map(|step| process << 2 | step);
+    loop {
+        let seen = mark.load(Ordering::Acquire);
+        if seen == numbered {
+            return generation.load(Ordering::Acquire);
+        }
+        if seen != claimed && mark.compare_exchange(seen, claimed, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            generation.fetch_add(1, Ordering::AcqRel);
+            mark.store(numbered, Ordering::Release);
+        }
+        std::hint::spin_loop();
     }
 }
 
@@ -53,20 +59,34 @@ fn wiped_page() -> Option<usize> {
     None
 }
 
-/// A mark that is emptied when the process has another number than last time.
-fn mark_by_number() -> &'static AtomicU64 {
-    static PID: AtomicU64 = AtomicU64::new(0);
-    static MARK: AtomicU64 = AtomicU64::new(0);
-    let pid = u64::from(std::process::id());
-    if PID.swap(pid, Ordering::AcqRel) != pid {
-        MARK.store(0, Ordering::Release);
-    }
-    &MARK
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
+
+    #[test]
+    fn threads_that_use_the_engine_first_at_once_agree_on_one_generation() {
+        const THREADS: usize = 4;
+        // 0 is a page that the kernel empties; else a process, and the mark that its parent left.
+        for (process, left) in [(0, 0), (7, 0), (7, 6 << 2 | 2), (7, 6 << 2 | 1)] {
+            for _ in 0..500 {
+                let (mark, generation) = (AtomicU64::new(left), AtomicU64::new(4));
+                let barrier = Barrier::new(THREADS);
+                std::thread::scope(|scope| {
+                    let first_use = || {
+                        barrier.wait();
+                        claim(&mark, process, &generation)
+                    };
+                    let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(first_use)).collect();
+                    for thread in threads {
+                        assert_eq!(thread.join().unwrap(), 5, "process {process}, after {left}");
+                    }
+                });
+                assert_eq!(claim(&mark, process, &generation), 5);
+            }
+        }
+    }
 
     #[test]
     fn a_child_is_of_another_generation_and_its_parent_of_the_same() {

@@ -1,7 +1,9 @@
 //! Processes as owners name them, and whether they are still there.
 //!
-//! A pid alone is not a name: it is reused. A process is its pid, the time it was started and the pid namespace it lives in. Of
-//! a process in another namespace, or where `/proc` is missing, nothing can be said: its lease is the only sign of life.
+//! A pid alone is not a name: it is reused. A process is its pid, the time it was started and the pid namespace it lives in.
+//! `/proc` is believed only where it shows this process under its own pid: a container may see the `/proc` of another pid
+//! namespace, in which every pid means another process. Of a process in another namespace, or where `/proc` is not believed,
+//! nothing can be said: its lease is the only sign of life.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -55,7 +57,9 @@ impl Process {
     fn look() -> Self {
         let pid = std::process::id();
         match (Stat::of("self"), pid_namespace()) {
-            (Some(stat), Some(inode)) => Self { pid, started: stat.started, namespace: inode ^ this_boot() },
+            (Some(stat), Some(inode)) if stat.pid == pid && is_of_our_namespace() => {
+                Self { pid, started: stat.started, namespace: inode ^ this_boot() }
+            }
             _ => Self::default(),
         }
     }
@@ -70,13 +74,25 @@ impl Process {
             return Liveness::Alive;
         }
         match Stat::of(&self.pid.to_string()) {
-            Some(stat) if stat.started == self.started && !stat.ended => Liveness::Alive,
+            Some(stat) if stat.started.abs_diff(self.started) <= SAME_START && !stat.ended => Liveness::Alive,
             Some(_) => Liveness::Dead,
             // A mount of /proc with hidepid shows other users' processes to nobody.
             None if process_exists(self.pid) => Liveness::Unknown,
             None => Liveness::Dead,
         }
     }
+}
+
+/// How many clock ticks two reports of one start may differ: emulators and sandboxes work the start of their own processes out
+/// from other clocks than the kernel's. A pid is not used again within so short a time: the kernel would have to start as many
+/// processes as there are pids.
+const SAME_START: u64 = 10;
+
+/// Whether `/proc` is mounted for the pid namespace that this process lives in, as far as the kernel says: the processes of an
+/// inner namespace have one pid for each namespace from that of the mount down to their own.
+fn is_of_our_namespace() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("NSpid:")).is_none_or(|pids| pids.split_whitespace().count() == 1)
 }
 
 /// Part of a digest of the boot id.
@@ -164,6 +180,7 @@ const EXITING: u64 = 0x4;
 
 /// What `/proc/PID/stat` says of a process.
 struct Stat {
+    pid: u32,
     started: u64,
     ended: bool,
 }
@@ -175,10 +192,11 @@ impl Stat {
 
     /// The command in parentheses may hold anything; fields are counted from behind its last parenthesis (proc(5)).
     fn parse(line: &str) -> Option<Self> {
+        let pid = line.split_whitespace().next()?.parse().ok()?;
         let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
         let flags: u64 = fields.get(6)?.parse().ok()?;
         let ended = matches!(*fields.first()?, "Z" | "X" | "x") || flags & EXITING != 0;
-        Some(Self { started: fields.get(19)?.parse().ok()?, ended })
+        Some(Self { pid, started: fields.get(19)?.parse().ok()?, ended })
     }
 }
 
@@ -192,9 +210,19 @@ mod tests {
     fn this_process_is_alive_and_the_same_pid_of_another_time_is_dead() {
         let current = Process::current();
         assert_eq!(current.liveness(), Liveness::Alive);
-        assert_eq!(Process { started: current.started + 1, ..current }.liveness(), Liveness::Dead);
+        assert_eq!(Process { started: current.started + SAME_START + 1, ..current }.liveness(), Liveness::Dead);
         assert_eq!(Process { namespace: current.namespace + 1, ..current }.liveness(), Liveness::Unknown);
         assert_eq!(Process::default().liveness(), Liveness::Unknown);
+    }
+
+    #[test]
+    fn a_start_that_another_clock_puts_some_ticks_away_is_the_same_start() {
+        let current = Process::current();
+        for ticks in 1..=SAME_START {
+            for started in [current.started + ticks, current.started.saturating_sub(ticks)] {
+                assert_eq!(Process { started, ..current }.liveness(), Liveness::Alive, "{ticks} ticks");
+            }
+        }
     }
 
     #[test]
@@ -233,7 +261,7 @@ mod tests {
     fn a_command_may_hold_parentheses_and_spaces() {
         let line = "7 (a ) (b) S 1 7 7 0 -1 64 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!((stat.started, stat.ended), (4242, false));
+        assert_eq!((stat.pid, stat.started, stat.ended), (7, 4242, false));
     }
 
     #[test]

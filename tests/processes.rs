@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         ("j_an_answer_to_a_killed_process_is_late_at_once", j_killed_asker),
         ("g6_a_killed_processs_request_blocks_no_other_with_its_id", g6_killed_holder),
         ("g11_a_dead_process_is_released_once_its_lease_has_run_out", g11_dead_process),
+        ("g3_owners_that_see_the_proc_of_another_namespace_count_as_living", foreign_proc),
         ("a_child_of_a_fork_opens_the_store_anew", fork_after_use),
         ("g10_a_full_file_system_is_an_error_and_can_be_emptied", full_file_system),
         ("g10_opening_on_a_full_file_system_is_an_error_and_no_sigbus", full_at_open),
@@ -216,6 +217,18 @@ fn g11_dead_process() -> Result {
         session.detach(&visitor)?;
     }
     assert_eq!(session.stats()?.in_flight, 1, "the silent one lives");
+    Ok(())
+}
+
+fn foreign_proc() -> Result {
+    if !is_root() {
+        return Err("this test makes a pid namespace, which needs root".into());
+    }
+    let store = Damaged::new();
+    // In it the pid of the asker is, if anything, the pid of another process.
+    let mut container = Worker::with_foreign_proc(&["answer_a_child", &store.dsn, "s"]);
+    assert_eq!(container.line("delivery"), "Delivered \"yes\"");
+    assert!(container.finish().success());
     Ok(())
 }
 

@@ -65,8 +65,17 @@ impl Worker {
     }
 
     pub fn in_namespace(role: &[&str]) -> Self {
+        Self::unshared(&["--mount-proc"], role)
+    }
+
+    /// A worker in a pid namespace of its own that sees the `/proc` of this process's namespace.
+    pub fn with_foreign_proc(role: &[&str]) -> Self {
+        Self::unshared(&[], role)
+    }
+
+    fn unshared(options: &[&str], role: &[&str]) -> Self {
         let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["--pid", "--fork", "--kill-child"]).args(options);
         command.arg(std::env::current_exe().expect("this program")).arg("--role").args(role);
         Self::spawn(command)
     }

@@ -88,6 +88,13 @@ pub mod roles {
                 round(&session, &owner).expect("a round");
                 session.detach(&owner).expect("detached");
             }
+            ["answer_a_child", dsn, id] => {
+                let session = find(dsn, id);
+                let mut asker = Worker::start(&["ask", dsn, id, "60000"]);
+                let request = asker.line("id").parse().expect("an id");
+                let delivery = session.deliver_response(request, "\"yes\"").expect("it reads");
+                say("delivery", &format!("{delivery:?} {}", asker.line("answer")));
+            }
             ["rounds", dsn, id] => rounds(&find(dsn, id)),
             ["so_many_rounds", dsn, id, count] => {
                 let session = find(dsn, id);

@@ -191,6 +191,9 @@ pub enum DsnError {
     },
 }
 
+/// The shortest map that a store makes do with, in bytes.
+pub(crate) const LEAST_MAP: u64 = 256 << 20;
+
 /// A failure of the store itself. Sessions are untouched: the operation was not applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -204,6 +207,16 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The process may not write so far into a file.
+    #[error(
+        "store {path}: cannot {action}: this process may not write files so large; raise RLIMIT_FSIZE (`ulimit -f`, systemd's LimitFSIZE)"
+    )]
+    FileTooLarge {
+        /// What could not be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
     },
     /// The store's directory is not safe to use.
     #[error("store directory {path} is refused: {reason}")]
@@ -264,6 +277,25 @@ pub enum StoreError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The process has no address space left for the store's map, which takes no memory of its own.
+    #[error(
+        "store {path}: there is no address space for its map of at least {least} MiB{}; raise `ulimit -v` (RLIMIT_AS, systemd's LimitAS) to 4 GiB more than the process takes, or lower max_store_bytes",
+        .limit.map_or(String::new(), |limit| format!(", RLIMIT_AS is {limit} bytes")), least = LEAST_MAP >> 20
+    )]
+    NoAddressSpace {
+        /// The store.
+        path: PathBuf,
+        /// RLIMIT_AS in bytes, if it is set.
+        limit: Option<u64>,
+    },
+    /// The process has more stores open than its C library has thread-specific keys for.
+    #[error(
+        "store {path}: this process has too many stores open: each takes one of the thread-specific keys of the C library (glibc has 1,024, musl 128); open fewer stores in one process"
+    )]
+    TooManyOpen {
+        /// The store.
+        path: PathBuf,
+    },
     /// The store was made by a library this one cannot share it with.
     #[error("store {path} cannot be shared: {reason}")]
     Incompatible {
@@ -306,7 +338,11 @@ fn who_opens(holder: Option<u32>) -> String {
 
 impl StoreError {
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
-        StoreError::Io { action, path: path.into(), source }
+        let path = path.into();
+        match source.raw_os_error() {
+            Some(libc::EFBIG) => StoreError::FileTooLarge { action, path },
+            _ => StoreError::Io { action, path, source },
+        }
     }
 
     pub(crate) fn corrupt(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
@@ -316,7 +352,7 @@ impl StoreError {
     /// Whether the file system had no room left.
     pub(crate) fn is_out_of_space(&self) -> bool {
         match self {
-            StoreError::Full { .. } => true,
+            StoreError::Full { .. } | StoreError::FileTooLarge { .. } => true,
             StoreError::Io { source, .. } => {
                 matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
             }
@@ -331,9 +367,13 @@ impl StoreError {
             | StoreError::Unsafe { .. }
             | StoreError::Busy { .. }
             | StoreError::Stalled { .. }
+            | StoreError::NoAddressSpace { .. }
+            | StoreError::TooManyOpen { .. }
             | StoreError::Server { .. }
             | StoreError::Lmdb { .. } => ErrorKind::StoreUnavailable,
-            StoreError::Full { .. } | StoreError::NoRoomForMap { .. } => ErrorKind::StoreFull,
+            StoreError::Full { .. } | StoreError::FileTooLarge { .. } | StoreError::NoRoomForMap { .. } => {
+                ErrorKind::StoreFull
+            }
             StoreError::Incompatible { .. } => ErrorKind::StoreIncompatible,
             StoreError::Corrupt { .. } => ErrorKind::StoreCorrupt,
         }

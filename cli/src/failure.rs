@@ -3,11 +3,14 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use mcp_state::ErrorKind;
+
 /// What is printed behind `mcp-state: `, and the status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
     status: u8,
+    kind: Option<ErrorKind>,
 }
 
 /// Something failed, or `doctor` found something wrong.
@@ -19,15 +22,20 @@ const NOT_FOUND: u8 = 3;
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: FAILED }
+        Self { message: message.into(), status: FAILED, kind: None }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: USAGE }
+        Self { message: message.into(), status: USAGE, kind: None }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: NOT_FOUND }
+        Self { message: message.into(), status: NOT_FOUND, kind: None }
+    }
+
+    /// Whether the store's data is known to be damaged: then only a reset mends it.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.kind == Some(ErrorKind::StoreCorrupt)
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -43,13 +51,12 @@ impl fmt::Display for Failure {
 
 impl From<mcp_state::Error> for Failure {
     fn from(error: mcp_state::Error) -> Self {
-        use mcp_state::ErrorKind;
         let status = match error.kind() {
             ErrorKind::InvalidArgument | ErrorKind::InvalidDsn => USAGE,
             ErrorKind::SessionNotFound => NOT_FOUND,
             _ => FAILED,
         };
-        Self { message: error.to_string(), status }
+        Self { message: error.to_string(), status, kind: Some(error.kind()) }
     }
 }
 

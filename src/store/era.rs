@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::local::carry_out;
 use super::recall::decode;
-use super::rows::{Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key};
+use super::rows::{
+    Change, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key,
+};
 use super::{bus, once};
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
@@ -56,7 +58,7 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
             }
         }
         rows.put(&KEY, &serde_json::to_vec(era).expect("an era has only texts and numbers"))?;
-        Ok(Verdict::Commit { value: released, frees: true })
+        Ok(Verdict::Commit { value: released, change: Change::Frees })
     });
     taken.map_err(|refusal| match refusal {
         Refusal::Error(error) => error,
@@ -78,7 +80,7 @@ pub(super) fn note_wall_offset(rows: &impl Transactions, wall_offset: Millis) ->
         let Some(noted) = outdated(rows)? else { return Ok(Verdict::Abandon(())) };
         let now = Era { wall_offset, ..noted };
         rows.put(&KEY, &serde_json::to_vec(&now).expect("an era has only texts and numbers"))?;
-        Ok(Verdict::Commit { value: (), frees: true })
+        Ok(Verdict::Commit { value: (), change: Change::Keeps })
     })
 }
 

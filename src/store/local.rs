@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::recall::{Known, Recall, decode};
 use super::rows::{
-    KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number, delete_all,
-    delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
-    put_value, read_index_key, record_key, session_prefix,
+    Change, KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number,
+    delete_all, delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key,
+    put_new_value, put_value, read_index_key, record_key, session_prefix,
 };
 use super::{Access, BusEntries, Ear, Operation, Store, Usage, audit, bus, once};
 use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
@@ -141,11 +141,11 @@ impl<K: KeyValue> LocalStore<K> {
             if worked.effects.is_empty() {
                 return Ok(Verdict::Abandon((self.keep_unchanged(session, worked), None)));
             }
-            let frees = self.has_room(rows, worked.growth)?;
+            let change = self.has_room(rows, worked.growth)?;
             let Worked { record, effects, .. } = worked;
             let bytes = carry_out(rows, session, record.as_deref(), &effects)?;
             let written = record.zip(bytes).map(|(record, bytes)| Known { session, record, bytes });
-            Ok(Verdict::Commit { value: (effects, written), frees })
+            Ok(Verdict::Commit { value: (effects, written), change })
         })?;
         if let Some(written) = written {
             self.recall.keep(written);
@@ -160,7 +160,8 @@ impl<K: KeyValue> LocalStore<K> {
             if needed > 0 && used + needed > limit {
                 return Err(StoreError::Full { used, limit, needed, detail: String::new() }.into());
             }
-            Ok(Verdict::Commit { value: job(rows)?, frees: needed == 0 })
+            let change = if needed == 0 { Change::Frees } else { Change::Adds };
+            Ok(Verdict::Commit { value: job(rows)?, change })
         });
         changed.map_err(|refusal| {
             self.count_refusal(&refusal);
@@ -171,17 +172,18 @@ impl<K: KeyValue> LocalStore<K> {
         })
     }
 
-    /// Whether the operation only frees; if not, refuses it when the store is full.
-    fn has_room(&self, rows: &dyn Rows, growth: i64) -> Result<bool, StoreError> {
+    /// What the operation does to the store's size; refuses what adds when the store is full.
+    fn has_room(&self, rows: &dyn Rows, growth: i64) -> Result<Change, StoreError> {
         let needed = match u64::try_from(growth) {
             Ok(needed @ 1..) => needed,
-            _ => return Ok(true),
+            Ok(0) => return Ok(Change::Keeps),
+            Err(_) => return Ok(Change::Frees),
         };
         let (used, limit) = (rows.used_bytes()?, self.rows.limit_bytes());
         if used + needed > limit {
             return Err(StoreError::Full { used, limit, needed, detail: String::new() });
         }
-        Ok(false)
+        Ok(Change::Adds)
     }
 
     /// After the commit: wakes who must look, counts what is counted.

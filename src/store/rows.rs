@@ -55,14 +55,25 @@ pub(crate) trait RowsMut: Rows {
     fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError>;
 }
 
+/// What a transaction does to the size of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It adds.
+    Adds,
+    /// It changes what is there, without adding: it must succeed on a full store, too.
+    Keeps,
+    /// It frees: whatever is full, it must succeed.
+    Frees,
+}
+
 /// What becomes of a writing transaction.
 pub(crate) enum Verdict<T> {
-    /// It is committed; `frees` when it adds nothing, so that it must succeed on a full store too.
+    /// It is committed.
     Commit {
         /// What the transaction comes to.
         value: T,
-        /// Whether it only frees space.
-        frees: bool,
+        /// What it does to the store's size.
+        change: Change,
     },
     /// It is abandoned: there is nothing to write.
     Abandon(T),

@@ -182,9 +182,70 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// A new btrfs of so many bytes in a file, where the machine has loop devices and the tool to make one.
+    pub fn btrfs(bytes: u64) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let image = directory.path().with_extension("btrfs");
+        let file = std::fs::File::create(&image).expect("an image");
+        file.set_len(bytes).expect("its length");
+        let run = |program: &str, arguments: &[&str], on: &[&Path]| {
+            let mut command = Command::new(program);
+            command.args(arguments).args(on).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        let mounted = run("mkfs.btrfs", &["--quiet"], &[&image])
+            && run("mount", &["-t", "btrfs", "-o", "loop"], &[&image, directory.path()]);
+        // The mount keeps it.
+        let _ = std::fs::remove_file(image);
+        mounted.then(|| Self(directory))
+    }
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+/// A memory cgroup, removed at the end.
+pub struct MemoryCgroup(PathBuf);
+
+impl MemoryCgroup {
+    /// One that may take so many bytes; why not, where none can be made.
+    pub fn new(bytes: u64) -> std::result::Result<Self, String> {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("mcp-state-test-{}-{number}", std::process::id());
+        let mut why = Vec::new();
+        for (top, limit) in [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")] {
+            // Version 2 lets a cgroup have the controllers that the one above hands down.
+            let _ = std::fs::write(Path::new(top).join("cgroup.subtree_control"), "+memory");
+            let cgroup = Self(Path::new(top).join(&name));
+            let made = std::fs::create_dir(&cgroup.0);
+            match made.and_then(|()| std::fs::OpenOptions::new().write(true).open(cgroup.0.join(limit))) {
+                Ok(mut file) => match file.write_all(bytes.to_string().as_bytes()) {
+                    Ok(()) => return Ok(cgroup),
+                    Err(error) => why.push(format!("{limit}: {error}")),
+                },
+                Err(error) => why.push(format!("{}: {error}", cgroup.0.display())),
+            }
+        }
+        Err(why.join("; "))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for MemoryCgroup {
+    fn drop(&mut self) {
+        // The kernel needs a moment to see that its processes have ended.
+        let since = Instant::now();
+        while std::fs::remove_dir(&self.0).is_err() && self.0.exists() && since.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -201,7 +201,7 @@ pub fn read_only() -> Result {
 }
 
 /// Sends a signal to a worker, and sees to it that a stopped one is stopped.
-fn signal(worker: &Worker, signal: i32) {
+pub fn signal(worker: &Worker, signal: i32) {
     // SAFETY: a signal to a process that this one has started.
     assert_eq!(unsafe { libc::kill(worker.child.id() as i32, signal) }, 0);
 }
@@ -219,7 +219,7 @@ pub fn wait_until_stopped(worker: &Worker) {
     }
 }
 
-fn session(engine: &Engine) -> Session {
+pub fn session(engine: &Engine) -> Session {
     let new = NewSession { id: Some("s".into()), ..NewSession::default() };
     let session = engine.create_session(new).expect("created").expect("the id is free");
     session.attributes().set("kept", "1").expect("set");

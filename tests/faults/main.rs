@@ -6,6 +6,7 @@
 //! chooses.
 #![allow(missing_docs, unreachable_pub)]
 
+mod bounds;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
@@ -58,6 +59,12 @@ fn main() -> ExitCode {
         ("the_directory_loses_its_permissions_under_a_running_server", live::permissions),
         ("the_file_system_becomes_read_only_between_two_servers", live::read_only),
         ("a_stopped_reader_fills_the_store_and_is_named", live::stopped_reader),
+        ("g10_a_stopped_reader_does_not_let_the_file_grow_without_bound", bounds::stopped_reader),
+        ("g10_a_memory_cgroup_is_full_for_the_store_before_the_kernel_kills", bounds::memory_cgroup),
+        ("g10_a_limited_file_size_is_a_full_store_and_no_signal", bounds::file_size),
+        ("a_limited_address_space_gets_a_smaller_map_or_an_error_that_names_it", bounds::address_space),
+        ("a_process_without_thread_specific_keys_is_told_so", bounds::keys),
+        ("a_copy_on_write_file_system_is_refused_by_name", bounds::copy_on_write),
         ("a_process_stopped_inside_a_write_blocks_writers_until_it_goes_on", live::stopped_writer),
         ("two_library_versions_meet_at_one_store", live::two_versions),
         ("a_recreated_container_takes_over_and_two_living_ones_are_kept_apart", live::containers),

@@ -28,6 +28,9 @@ pub fn play(role: &[String]) {
         }
         ["snoop", store] => snoop(std::path::Path::new(store)),
         ["set-clock", dsn] => set_clock(dsn),
+        ["in_cgroup", group, held, dsn] => in_cgroup(group, held.parse().expect("a number"), dsn),
+        ["limited", what, bytes, dsn] => limited(what, bytes.parse().expect("a number"), dsn),
+        ["without_keys", dsn] => without_keys(dsn),
         ["reset", dsn] => Engine::reset(dsn).expect("reset"),
         _ => panic!("no such role: {role:?}"),
     }
@@ -366,4 +369,72 @@ fn snoop(store: &std::path::Path) {
         say_of("chmod", path, opened.is_ok());
     }
     let _ = fs::remove_file(&mine);
+}
+
+/// Fills a store with sessions of ten messages until it is refused, then ends them all.
+fn fill_and_free(dsn: &str, hold: impl FnOnce()) {
+    let engine = match Engine::open(dsn) {
+        Ok(engine) => engine,
+        Err(error) => return say("refused", format!("{:?} {error}", typed(&error))),
+    };
+    let limit = engine.stats().expect("it reads").limit_bytes;
+    say("limit", limit);
+    hold();
+    // Ten of them fit into the session of a small store.
+    let length = if limit > 4 << 20 { 3_000 } else { 600 };
+    let body = format!("\"{}\"", "x".repeat(length));
+    let mut sessions = Vec::new();
+    let full = loop {
+        let made = engine.create_session(NewSession::default()).and_then(|session| {
+            let session = session.expect("a random id is free");
+            let owner = session.attach(OwnerKind::Stream, None)?;
+            sessions.push((session, owner));
+            let (session, owner) = sessions.last().expect("pushed");
+            (0..10).try_for_each(|_| session.enqueue_outgoing(owner, &body, "").map(drop))
+        });
+        if let Err(error) = made {
+            break error;
+        }
+        if (sessions.len() * length * 10) as u64 > 2 * limit {
+            return say("wrong", "the store takes twice its limit");
+        }
+    };
+    say("full", format!("{:?} {full}", typed(&full)));
+    let count = sessions.len();
+    for (session, owner) in sessions {
+        let freed = session.take_outgoing(&owner, 5).and_then(|_| session.destroy());
+        if let Err(error) = freed {
+            return say("wrong", format!("what frees is refused: {error}"));
+        }
+    }
+    say("freed", count);
+    match use_it(&engine) {
+        Ok(()) => say("done", ""),
+        Err(error) => say("none", format!("{:?} {error}", typed(&error))),
+    }
+}
+
+/// In a memory cgroup, with `held` bytes that are taken once the store is open.
+fn in_cgroup(group: &str, held: usize, dsn: &str) {
+    std::fs::write(std::path::Path::new(group).join("cgroup.procs"), "0").expect("the cgroup takes this process");
+    let mut memory = Vec::new();
+    fill_and_free(dsn, || memory = vec![1_u8; held]);
+    drop(memory);
+}
+
+/// Under a resource limit.
+fn limited(what: &str, bytes: u64, dsn: &str) {
+    let resource = if what == "file" { libc::RLIMIT_FSIZE } else { libc::RLIMIT_AS };
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the limit is valid for the call.
+    assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
+    fill_and_free(dsn, || ());
+}
+
+/// In a process whose thread-specific keys are all taken.
+fn without_keys(dsn: &str) {
+    let mut key = 0;
+    // SAFETY: the key is writable, and no destructor is named.
+    while unsafe { libc::pthread_key_create(&raw mut key, None) } == 0 {}
+    serve(dsn);
 }

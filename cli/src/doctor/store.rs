@@ -24,9 +24,8 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
         Ok(engine) => engine,
         Err(failure) => {
             let mend = match store.files {
-                Some(_) => {
-                    "servers get the same error; if the files are damaged, `mcp-state reset` makes an empty store"
-                }
+                Some(_) if failure.is_damage() => "servers get the same error; `mcp-state reset` makes an empty store",
+                Some(_) => "mend what the error names; servers may get the same. The sessions are untouched",
                 None => "servers get the same error, and answer 503",
             };
             report.wrong("opening", failure.to_string(), mend);
@@ -35,7 +34,7 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
     };
     match engine.stats() {
         Ok(stats) if store.files.is_some() => {
-            space(report, &engine, &stats);
+            space(report, &stats);
             sessions_left(report, &engine, &stats);
             readers(report, &stats);
             refusals(report, &stats);
@@ -45,11 +44,19 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
             sessions_left(report, &engine, &stats);
             refusals(report, &stats);
         }
-        Err(error) => report.wrong("space", error.to_string(), "`mcp-state reset` makes an empty store"),
+        Err(error) => report.wrong("space", error.to_string(), mend_of(&error)),
     }
     owners(report, &engine);
     if deep {
         contradictions(report, &engine);
+    }
+}
+
+/// Only what is damaged is mended by a reset, which ends every session.
+fn mend_of(error: &mcp_state::Error) -> &'static str {
+    match error.kind() {
+        mcp_state::ErrorKind::StoreCorrupt => "`mcp-state reset` makes an empty store",
+        _ => "mend what the error names; the sessions are untouched",
     }
 }
 
@@ -128,33 +135,41 @@ fn stamp(report: &mut Report, files: &Files) {
     );
 }
 
-fn space(report: &mut Report, engine: &Engine, stats: &StoreStats) {
+fn space(report: &mut Report, stats: &StoreStats) {
     let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number(stats, "free_bytes"));
+    let (data, writes) = (number(stats, "data_bytes"), place(stats, "writes").unwrap_or("unknown"));
     let seen = format!(
-        "{} of {} used, {} free on the file system; writes {}; generation {}",
+        "{} of {} used; the data file takes {}; {} left by {}; writes {writes}; generation {}",
         text::bytes(used),
         text::bytes(limit),
+        text::bytes(data),
         text::bytes(free),
-        place(stats, "writes").unwrap_or("unknown"),
+        place(stats, "free_bound").unwrap_or("the file system"),
         place(stats, "generation").unwrap_or("unknown"),
     );
     if used > limit / 10 * 9 {
         let mend =
             "destroy sessions, shorten ttl_ms, or raise max_store_bytes; `mcp-state gc` removes what has expired";
         report.wrong("space", seen, mend);
+    } else if data > 2 * limit && writes != "through the map" {
+        let mend = match place(stats, "old_reader") {
+            Some(pid) => {
+                format!("process {pid} was stopped while it read and keeps old pages: let it go on (SIGCONT) or end it")
+            }
+            None => "`mcp-state gc` gives back what is free".to_owned(),
+        };
+        report.wrong("space", seen, mend);
     } else if free < 4 << 20 {
-        report.wrong("space", seen, "make room on the file system; a container's /dev/shm grows with --shm-size");
+        let mend =
+            "make room where it is short: a container's /dev/shm grows with --shm-size, its memory with --memory";
+        report.wrong("space", seen, mend);
     } else {
         report.good("space", seen);
     }
-    let wanted = engine.settings().limit(Limit::StoreBytes);
-    if limit < wanted {
-        let seen = format!(
-            "the store may take {} of max_store_bytes {}: half of the room there is",
-            text::bytes(limit),
-            text::bytes(wanted)
-        );
-        report.hint("space", seen, "give the file system more room (a container: --shm-size) if you need more");
+    let from = place(stats, "limit_from").unwrap_or("max_store_bytes");
+    if from != "max_store_bytes" {
+        let seen = format!("the store may use {}: {from}", text::bytes(limit));
+        report.hint("space", seen, "give it more room there if you need more");
     }
 }
 

@@ -17,6 +17,7 @@ use std::ptr;
 use lmdb_master_sys as ffi;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
+use super::room::address_space_limit;
 use crate::error::StoreError;
 use crate::ids::random_bytes;
 use crate::store::rows::{Rows, RowsMut};
@@ -32,6 +33,8 @@ pub(super) struct Environment {
 struct Handle {
     env: *mut ffi::MDB_env,
     dbi: ffi::MDB_dbi,
+    /// Bytes of a page.
+    page_size: u64,
     /// Random, so that revisions of different files are different.
     salt: u64,
     /// Snapshots that have been read and given back: to renew one is less than to begin another.
@@ -107,8 +110,49 @@ impl Environment {
         self.handle.read().clear_dead_readers(self.path())
     }
 
-    /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
+    /// The table of readers.
     pub(super) fn readers(&self) -> Vec<Reader> {
+        self.handle.read().readers()
+    }
+
+    /// Keeps writers out while `job` is given the pages, in rising order, that are free and that no snapshot shows, and how many
+    /// bytes a page has. `horizon` lets it see past old snapshots, see [`Horizon`].
+    pub(super) fn with_free_pages<T>(
+        &self,
+        horizon: Option<Horizon>,
+        job: impl FnOnce(&[u64], u64) -> T,
+    ) -> Result<T, StoreError> {
+        let (handle, path) = (self.handle.read(), self.path());
+        let writer = Ended(handle.begin(0).map_err(|result| failed("begin a transaction", path, result))?);
+        // SAFETY: the transaction is live.
+        let last_commit = unsafe { ffi::mdb_txn_id(writer.0) as u64 } - 1;
+        // A reader that comes now gets the last commit: there is no other before the writer has ended.
+        let snapshots: Vec<_> = handle.readers().iter().filter_map(|reader| reader.transaction).collect();
+        let oldest_after = |number| snapshots.iter().copied().filter(|&of| of > number).fold(last_commit, u64::min);
+        let oldest = snapshots.iter().copied().fold(last_commit, u64::min);
+        let (first_new, oldest_new) =
+            horizon.map_or((u64::MAX, oldest), |horizon| (horizon.end_page, oldest_after(horizon.number)));
+        let mut pages = handle.pages_freed_before(oldest_new.max(oldest), path, |transaction, page| {
+            transaction < oldest || (page >= first_new && transaction < oldest_new)
+        })?;
+        pages.sort_unstable();
+        Ok(job(&pages, handle.page_size))
+    }
+}
+
+/// What a commit left behind it. The snapshots of that commit, and of those before, show no page from its end on: such a page can
+/// be given back although LMDB does not use it again while they are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Horizon {
+    /// The number of the commit.
+    pub(super) number: u64,
+    /// The first page behind its data.
+    pub(super) end_page: u64,
+}
+
+impl Handle {
+    /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
+    fn readers(&self) -> Vec<Reader> {
         extern "C" fn collect(line: *const std::ffi::c_char, lines: *mut c_void) -> c_int {
             // SAFETY: LMDB passes a NUL-terminated line, and back the pointer to the String below.
             let (line, lines) = unsafe { (CStr::from_ptr(line), &mut *lines.cast::<String>()) };
@@ -116,18 +160,47 @@ impl Environment {
             0
         }
         let mut lines = String::new();
-        let handle = self.handle.read();
-        if !handle.env.is_null() {
+        if !self.env.is_null() {
             // SAFETY: the environment is open; `lines` outlives the call, which calls back on this thread only.
-            unsafe { ffi::mdb_reader_list(handle.env, Some(collect), (&raw mut lines).cast()) };
+            unsafe { ffi::mdb_reader_list(self.env, Some(collect), (&raw mut lines).cast()) };
         }
         lines.lines().filter_map(Reader::parse).collect()
     }
-}
 
-impl Handle {
+    /// The free pages of the last commit that transactions before `oldest` freed, as far as `is_wanted` says of transaction and
+    /// page.
+    fn pages_freed_before(
+        &self,
+        oldest: u64,
+        path: &Path,
+        is_wanted: impl Fn(u64, u64) -> bool,
+    ) -> Result<Vec<u64>, StoreError> {
+        const FREE_PAGES: ffi::MDB_dbi = 0;
+        let snapshot = Ended(self.begin(ffi::MDB_RDONLY).map_err(|result| failed("read", path, result))?);
+        let mut cursor = ptr::null_mut();
+        // SAFETY: the transaction is live; LMDB lets readers open a cursor on its own table of free pages.
+        check("open a cursor", path, unsafe { ffi::mdb_cursor_open(snapshot.0, FREE_PAGES, &raw mut cursor) })?;
+        let cursor = Cursor(cursor);
+        let (mut pages, mut key, mut list) = (Vec::new(), NOTHING, NOTHING);
+        loop {
+            // SAFETY: the cursor and its transaction are live; LMDB sets key and value.
+            match unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut list, ffi::MDB_NEXT) } {
+                ffi::MDB_NOTFOUND => break,
+                result => check("read", path, result)?,
+            }
+            // SAFETY: both are borrowed only here, and nothing is written meanwhile.
+            let (key, list) = unsafe { (bytes_of(&key), bytes_of(&list)) };
+            // The key is the number of the transaction that freed them, the value their count and their numbers.
+            let Some(transaction) = words_of(key).next().filter(|&transaction| transaction < oldest) else { break };
+            let mut numbers = words_of(list);
+            let count = numbers.next().unwrap_or(0) as usize;
+            pages.extend(numbers.take(count).filter(|&page| is_wanted(transaction, page)));
+        }
+        Ok(pages)
+    }
+
     fn none() -> Self {
-        Self { env: ptr::null_mut(), dbi: 0, salt: 0, resting: Mutex::default() }
+        Self { env: ptr::null_mut(), dbi: 0, page_size: 1, salt: 0, resting: Mutex::default() }
     }
 
     fn open(opening: &Opening) -> Result<Self, StoreError> {
@@ -148,7 +221,7 @@ impl Handle {
             }
             let opened = check("set the map size", path, ffi::mdb_env_set_mapsize(env, opening.map_bytes))
                 .and_then(|()| check("set the readers", path, ffi::mdb_env_set_maxreaders(env, opening.readers)))
-                .and_then(|()| check("open", path, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
+                .and_then(|()| check_opened(opening, ffi::mdb_env_open(env, directory.as_ptr(), flags, opening.mode)));
             let opened = opened.and_then(|()| close_on_exec(env, path));
             if let Err(error) = opened {
                 ffi::mdb_env_close(env);
@@ -156,10 +229,10 @@ impl Handle {
             }
         }
         let salt = u64::from_le_bytes(random_bytes());
-        let mut handle = Self { env, dbi: 0, salt, resting: Mutex::default() };
+        let mut handle = Self { env, dbi: 0, page_size: 1, salt, resting: Mutex::default() };
         match handle.open_database(path) {
-            Ok(dbi) => {
-                handle.dbi = dbi;
+            Ok((dbi, page_size)) => {
+                (handle.dbi, handle.page_size) = (dbi, page_size);
                 Ok(handle)
             }
             Err(error) => {
@@ -169,16 +242,22 @@ impl Handle {
         }
     }
 
-    fn open_database(&self, path: &Path) -> Result<ffi::MDB_dbi, StoreError> {
+    /// The unnamed database, and the size of its pages in bytes.
+    fn open_database(&self, path: &Path) -> Result<(ffi::MDB_dbi, u64), StoreError> {
+        // SAFETY: all-zero bytes are a valid MDB_stat, a struct of integers.
+        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
         let (mut dbi, txn) = (0, self.begin(ffi::MDB_RDONLY));
-        let txn = txn.map_err(|result| check("begin a transaction", path, result).expect_err("it failed"))?;
+        let txn = txn.map_err(|result| failed("begin a transaction", path, result))?;
         // SAFETY: the transaction is live and ends here; a null name means the unnamed database, which always exists.
         let opened = unsafe {
-            let opened = ffi::mdb_dbi_open(txn, ptr::null(), 0, &raw mut dbi);
+            let mut opened = ffi::mdb_dbi_open(txn, ptr::null(), 0, &raw mut dbi);
+            if opened == ffi::MDB_SUCCESS {
+                opened = ffi::mdb_stat(txn, dbi, &raw mut stat);
+            }
             ffi::mdb_txn_abort(txn);
             opened
         };
-        check("open the database", path, opened).map(|()| dbi)
+        check("open the database", path, opened).map(|()| (dbi, u64::from(stat.ms_psize)))
     }
 
     /// Closes the environment; no transaction of it may be live.
@@ -250,6 +329,16 @@ unsafe fn close_on_exec(env: *mut ffi::MDB_env, path: &Path) -> Result<(), Store
     if done { Ok(()) } else { Err(StoreError::io("open", path, std::io::Error::last_os_error())) }
 }
 
+/// A transaction that is only looked at, and aborted at the end.
+struct Ended(*mut ffi::MDB_txn);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // SAFETY: the transaction is this value's own and live.
+        unsafe { ffi::mdb_txn_abort(self.0) };
+    }
+}
+
 impl Resting {
     /// A snapshot of now; LMDB's number when there can be none.
     fn renew(self) -> Result<(*mut ffi::MDB_txn, Cursor), c_int> {
@@ -292,6 +381,13 @@ impl Reader {
     }
 }
 
+/// Where LMDB's transaction holds the number of the first page behind the data: behind two pointers, a count and a mutex
+/// (`MDB_txn`). LMDB shows that number of what is committed only, when it is too late to refuse.
+const NEXT_PAGE: usize = (2 * size_of::<usize>() + size_of::<c_uint>())
+    .next_multiple_of(align_of::<libc::pthread_mutex_t>())
+    .next_multiple_of(align_of::<usize>())
+    + size_of::<libc::pthread_mutex_t>();
+
 /// A transaction: of a reader, or of the one writer.
 ///
 /// One cursor serves its rows: rows of one session stand together, and a cursor that stands beside a row finds it without a
@@ -300,6 +396,8 @@ pub(super) struct Transaction<'e> {
     path: &'e Path,
     txn: *mut ffi::MDB_txn,
     writes: bool,
+    /// Bytes of keys and values that it has written.
+    written: u64,
     cursor: OnceCell<Cursor>,
     /// Given back after the transaction has ended, see [`Drop`].
     handle: RwLockReadGuard<'e, Handle>,
@@ -320,8 +418,10 @@ impl<'e> Transaction<'e> {
             begun = handle.begin_or_renew(flags);
         }
         match begun {
-            Ok((txn, cursor)) => Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, cursor, handle }),
-            Err(result) => Err(check("begin a transaction", path, result).expect_err("it failed")),
+            Ok((txn, cursor)) => {
+                Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, written: 0, cursor, handle })
+            }
+            Err(result) => Err(failed("begin a transaction", path, result)),
         }
     }
 
@@ -339,6 +439,23 @@ impl<'e> Transaction<'e> {
     pub(super) fn number(&self) -> u64 {
         // SAFETY: the transaction is live.
         unsafe { ffi::mdb_txn_id(self.txn) as u64 }
+    }
+
+    /// Bytes of keys and values that the transaction has written.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written
+    }
+
+    /// What the snapshot shows no page of.
+    pub(super) fn horizon(&self) -> Horizon {
+        Horizon { number: self.number(), end_page: self.end_bytes() / self.handle.page_size }
+    }
+
+    /// Where the data file ends as the transaction leaves it, but for the list of free pages that its commit writes.
+    pub(super) fn end_bytes(&self) -> u64 {
+        // SAFETY: the transaction is live, and the offset is that of a number in it, as a test checks for this build of LMDB.
+        let next_page = unsafe { self.txn.cast::<u8>().add(NEXT_PAGE).cast::<usize>().read() };
+        next_page as u64 * self.handle.page_size
     }
 
     fn cursor(&self) -> Result<*mut ffi::MDB_cursor, StoreError> {
@@ -360,8 +477,9 @@ impl<'e> Transaction<'e> {
         }
     }
 
-    fn put_at_cursor(&self, key: &[u8], value: &[u8], flags: c_uint) -> Result<(), StoreError> {
+    fn put_at_cursor(&mut self, key: &[u8], value: &[u8], flags: c_uint) -> Result<(), StoreError> {
         let cursor = self.cursor()?;
+        self.written += (key.len() + value.len()) as u64;
         let (mut key, mut value) = (value_of(key), value_of(value));
         // SAFETY: the cursor and its transaction are live; LMDB reads key and value and does not keep them.
         let result = unsafe { ffi::mdb_cursor_put(cursor, &raw mut key, &raw mut value, flags) };
@@ -471,6 +589,12 @@ impl RowsMut for Transaction<'_> {
     }
 }
 
+/// LMDB's own numbers, as many as there are.
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let words = bytes.chunks_exact(size_of::<usize>());
+    words.map(|word| usize::from_ne_bytes(word.try_into().expect("as many bytes")) as u64)
+}
+
 /// A cursor that is closed before its transaction ends.
 struct Cursor(*mut ffi::MDB_cursor);
 
@@ -491,6 +615,22 @@ impl Drop for Cursor {
     }
 }
 
+/// The error of a call that did not succeed.
+fn failed(action: &'static str, path: &Path, result: c_int) -> StoreError {
+    check(action, path, result).expect_err("it failed")
+}
+
+/// What opening an environment came to: of what a process has too little is told by the number alone.
+fn check_opened(opening: &Opening, result: c_int) -> Result<(), StoreError> {
+    let path = opening.directory.as_path();
+    match result {
+        // LMDB takes one of the process's thread-specific keys for each environment.
+        libc::EAGAIN => Err(StoreError::TooManyOpen { path: path.to_owned() }),
+        libc::ENOMEM => Err(StoreError::NoAddressSpace { path: path.to_owned(), limit: address_space_limit() }),
+        result => check("open", path, result),
+    }
+}
+
 /// The one place where LMDB's numbers become errors.
 fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreError> {
     match result {
@@ -501,6 +641,7 @@ fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreEr
             needed: 0,
             detail: " (the map is full: old snapshots keep its pages)".to_owned(),
         }),
+        ffi::MDB_MAP_RESIZED => Err(StoreError::NoAddressSpace { path: path.to_owned(), limit: address_space_limit() }),
         ffi::MDB_VERSION_MISMATCH | ffi::MDB_INVALID => Err(StoreError::Incompatible {
             path: path.to_owned(),
             reason: format!("{}; stop what else uses it, then start again", describe(result)),

@@ -18,16 +18,23 @@
 //! allocated first, and LMDB's map is at least four times the logical limit, so that neither a full file system nor a full store can
 //! crash a process or keep it from freeing space.
 
+mod cgroup;
 mod choice;
 mod environment;
+mod filesystem;
+mod growth;
 mod look;
 mod nudge;
 mod opening;
 mod ours;
 mod pages;
 mod place;
+mod reclaim;
 mod registry;
+mod room;
 mod stamp;
+#[cfg(test)]
+mod tests;
 
 use std::cell::Cell;
 use std::fs::File;
@@ -38,7 +45,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::era;
-use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
+use super::rows::{Change, KeyValue, Rows, RowsMut, Transactions, Verdict};
 use crate::bell::Bell;
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
@@ -46,11 +53,14 @@ use crate::fault;
 use crate::fork;
 use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
-use environment::{Environment, Reader};
+use environment::Environment;
+use growth::{FILE_LIMITS, Growth};
 use look::Look;
 use nudge::Nudge;
 pub use place::FoundStore;
 use place::{Directory, allocate};
+use reclaim::Reclaim;
+use room::Room;
 
 /// Space that is kept for freeing operations on a full file system, where it has room for that.
 const BALLAST_BYTES: u64 = 1 << 20;
@@ -66,6 +76,8 @@ pub(crate) struct Lmdb {
     place: Place,
     settings: Settings,
     limit_bytes: u64,
+    /// What the limit comes from.
+    limit_bound: String,
     files: RwLock<Arc<Files>>,
 }
 
@@ -77,7 +89,8 @@ pub(crate) fn read_stamp(text: &[u8]) -> Result<(), StoreError> {
 
 /// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
 pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
-    Ok(opening::reset(choice::choose(place, settings)?)?)
+    let choice = choice::choose(place, settings)?;
+    Ok(room::without_size_signal(|| opening::reset(choice))?)
 }
 
 /// Fails unless there is a store at a place; makes nothing.
@@ -99,7 +112,9 @@ struct Files {
     /// Held for its shared lock.
     guard: File,
     /// The same: tells that the store is open also when the guard has been removed.
-    _data: File,
+    data: File,
+    growth: Growth,
+    reclaim: Reclaim,
     directory: Directory,
     /// The generation's directory.
     generation: Directory,
@@ -109,6 +124,8 @@ struct Files {
     write_map: Option<u64>,
     /// How far the wall clock was from the boot clock when that was last noted in the rows.
     wall_offset: AtomicU64,
+    /// How long the map is.
+    map_bytes: u64,
 }
 
 struct Ballast {
@@ -120,13 +137,20 @@ impl Lmdb {
     /// Opens the store of a place, and makes it if it is not there.
     pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
         let files = registry::open(place, settings)?;
-        let map_bytes = files.write_map.unwrap_or(opening::MAP_BYTES);
-        let mut limit_bytes = settings.limit(Limit::StoreBytes).min(map_bytes / 4);
-        if files.write_map.is_none() {
-            let room = files.generation.free_bytes()? + files.data_bytes() + files.ballast.lock().bytes;
-            limit_bytes = limit_bytes.min(room / 2);
+        let wanted = settings.limit(Limit::StoreBytes);
+        let mut limit = (wanted, "max_store_bytes".to_owned());
+        if files.map_bytes / FILE_LIMITS < wanted {
+            limit = (files.map_bytes / FILE_LIMITS, format!("a quarter of the map of {} bytes", files.map_bytes));
         }
-        Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, files: RwLock::new(files) })
+        if files.write_map.is_none() {
+            let room = files.whole_room()?;
+            if room.bytes / 2 < limit.0 {
+                limit = (room.bytes / 2, format!("half of what is left by {}", room.bound));
+            }
+        }
+        let (limit_bytes, limit_bound) = limit;
+        let files = RwLock::new(files);
+        Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, limit_bound, files })
     }
 
     /// The open files, of this process.
@@ -156,22 +180,25 @@ impl Lmdb {
     /// Says of a full store what is full: its own limit, the map, or the file system.
     fn full(&self, files: &Files, error: StoreError) -> StoreError {
         let what = match error {
-            StoreError::Full { used: 1.., .. } => return error,
-            StoreError::Io { .. } => "the file system is full",
-            _ => "the map is full",
-        };
-        let (mut used, mut reader) = (0, String::new());
-        let readers = files.environment.readers();
-        if let Ok(transaction) = files.environment.read() {
-            used = transaction.used_bytes().unwrap_or_default();
-            // Whoever reads an old snapshot keeps its pages from being used again.
-            let is_old =
-                |reader: &Reader| reader.transaction.is_some_and(|number| number + A_FEW < transaction.number());
-            let old = readers.into_iter().filter(is_old);
-            if let Some(old) = old.min_by_key(|reader| reader.transaction) {
-                reader = format!("; process {} keeps an old snapshot: end it", old.pid);
+            StoreError::Full { used: used @ 1.., needed, .. } => {
+                let is_own = self.limit_bytes == self.settings.limit(Limit::StoreBytes);
+                let detail = if is_own { String::new() } else { format!(" (the limit is {})", self.limit_bound) };
+                return StoreError::Full { used, limit: self.limit_bytes, needed, detail };
             }
-        }
+            StoreError::Full { detail, .. } => detail.trim_matches([' ', '(', ')']).to_owned(),
+            StoreError::FileTooLarge { .. } => {
+                let limit = room::file_size_limit().unwrap_or_default();
+                format!("RLIMIT_FSIZE lets this process write {limit} bytes of a file")
+            }
+            _ => match files.room_left() {
+                Ok(room) => format!("{} is full", room.bound),
+                Err(_) => "the file system is full".to_owned(),
+            },
+        };
+        let used = files.environment.read().and_then(|transaction| transaction.used_bytes()).unwrap_or_default();
+        // Whoever reads an old snapshot keeps its pages from being used again.
+        let reader = files.old_reader();
+        let reader = reader.map_or(String::new(), |old| format!("; process {} keeps an old snapshot: end it", old.pid));
         let detail = format!(" ({what}{reader})");
         StoreError::Full { used, limit: self.limit_bytes, needed: 0, detail }
     }
@@ -201,8 +228,16 @@ impl Files {
         })
     }
 
-    fn data_bytes(&self) -> u64 {
-        std::fs::symlink_metadata(self.generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len())
+    /// What there is for the data of this store.
+    fn whole_room(&self) -> Result<Room, StoreError> {
+        let taken = self.data_bytes() + self.ballast.lock().bytes;
+        Room::whole(&self.generation, &self.growth.cgroups, taken)
+    }
+
+    /// What is left to write.
+    fn room_left(&self) -> Result<Room, StoreError> {
+        let end = self.data.metadata().map_or(0, |metadata| metadata.len());
+        Room::left(&self.generation, &self.growth.cgroups, end)
     }
 
     /// Notes it in the rows when the wall clock has been set since it was last looked at. What cannot be noted now, on a full
@@ -248,12 +283,19 @@ impl Files {
     fn want_of_space(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Io { action, path, source } if source.raw_os_error() == Some(libc::EIO) => {
-                let full = self.generation.free_bytes().is_ok_and(|free| free < BALLAST_STEP);
+                let full = self.room_left().is_ok_and(|room| room.bytes < BALLAST_STEP);
                 let source = if full { std::io::Error::from_raw_os_error(libc::ENOSPC) } else { source };
                 StoreError::Io { action, path, source }
             }
             error => error,
         }
+    }
+
+    fn commit(&self, transaction: environment::Transaction<'_>) -> Result<(), StoreError> {
+        if !self.growth.is_file_limited() {
+            return transaction.commit();
+        }
+        room::without_size_signal(|| transaction.commit())
     }
 
     /// Refuses what grows while the ballast is not whole: the space it has given up is for what frees.
@@ -296,7 +338,20 @@ impl Transactions for Files {
         job(&transaction)
     }
 
-    fn write<T>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+        self.write_within(u64::MAX, job)
+    }
+}
+
+impl Files {
+    /// Writes to a store that may use `limit` bytes.
+    fn write_within<T>(
+        &self,
+        limit: u64,
+        mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>,
+    ) -> Result<T, Refusal> {
+        // What the last commit left, if it freed.
+        let freed = Cell::new(None);
         let mut try_once = || -> (Result<T, Refusal>, bool) {
             if let Err(error) = self.await_turn() {
                 return (Err(error.into()), false);
@@ -305,11 +360,18 @@ impl Transactions for Files {
                 Ok(transaction) => transaction,
                 Err(error) => return (Err(error.into()), false),
             };
+            let before = transaction.end_bytes();
             match job(&mut transaction) {
                 Ok(Verdict::Abandon(value)) => (Ok(value), true),
-                Ok(Verdict::Commit { value, frees }) => {
+                Ok(Verdict::Commit { value, change }) => {
+                    let frees = change != Change::Adds;
+                    if change == Change::Frees {
+                        freed.set(transaction.used_bytes().ok().map(|used| (transaction.number(), used, before)));
+                    }
                     let committed = if frees { Ok(()) } else { self.may_grow() };
-                    let committed = committed.and_then(|()| transaction.commit());
+                    let committed = committed
+                        .and_then(|()| self.may_take(&transaction, before, change, limit))
+                        .and_then(|()| self.commit(transaction));
                     (committed.map(|()| value).map_err(|error| self.want_of_space(error).into()), frees)
                 }
                 Err(refusal) => (Err(refusal), false),
@@ -320,7 +382,7 @@ impl Transactions for Files {
             self.nudge.wake(&self.bell);
             result
         };
-        match once() {
+        let result = match once() {
             // What only frees space must not fail for want of it: the ballast gives it room.
             (Err(Refusal::Error(Error::Store(error))), frees) if error.is_out_of_space() => {
                 if !(frees && self.ballast.lock().cut(&self.bell)) {
@@ -331,7 +393,11 @@ impl Transactions for Files {
                 result
             }
             (result, _) => result,
+        };
+        if let (Ok(_), Some((number, used, end))) = (&result, freed.get()) {
+            self.give_back_now_and_then(number, used, end);
         }
+        result
     }
 }
 
@@ -342,7 +408,7 @@ impl Transactions for Lmdb {
 
     fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
         let files = self.files()?;
-        files.write(job).map_err(|refusal| match refusal {
+        files.write_within(self.limit_bytes, job).map_err(|refusal| match refusal {
             Refusal::Error(Error::Store(error)) if error.is_out_of_space() => self.full(&files, error).into(),
             refusal => refusal,
         })
@@ -364,6 +430,7 @@ impl KeyValue for Lmdb {
 
     fn refresh(&self) -> Result<(), StoreError> {
         let files = self.files()?;
+        files.growth.look();
         if !files.is_current() {
             self.reopen()?;
         }
@@ -377,18 +444,25 @@ impl KeyValue for Lmdb {
             files.ballast.lock().restore(&files.bell);
         }
         files.note_wall_offset();
-        Ok(())
+        files.give_back_all()
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
         let Ok(files) = self.files() else { return vec![] };
-        vec![
+        let mut shown = vec![
             ("place", files.directory.path.display().to_string()),
             ("generation", files.generation.path.display().to_string()),
             ("data_bytes", files.data_bytes().to_string()),
             ("writes", if files.write_map.is_some() { "through the map".to_owned() } else { "with calls".to_owned() }),
-            ("free_bytes", files.generation.free_bytes().unwrap_or_default().to_string()),
+            ("limit_from", self.limit_bound.clone()),
             ("readers", files.environment.readers().len().to_string()),
-        ]
+        ];
+        if let Ok(room) = files.room_left() {
+            shown.extend([("free_bytes", room.bytes.to_string()), ("free_bound", room.bound.to_string())]);
+        }
+        if let Some(reader) = files.old_reader() {
+            shown.push(("old_reader", reader.pid.to_string()));
+        }
+        shown
     }
 }

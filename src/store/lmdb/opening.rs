@@ -14,19 +14,24 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::cgroup::Cgroups;
 use super::choice::Choice;
 use super::environment::{Environment, Opening};
+use super::filesystem;
+use super::growth::Growth;
 use super::look::{Identity, Look};
 use super::nudge::Nudge;
 use super::ours;
 use super::pages::{self, Fault};
 use super::place::{Directory, allocate};
+use super::reclaim::Reclaim;
+use super::room::{address_space_limit, file_size_limit, too_large};
 use super::stamp::Stamp;
 use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
-use crate::error::{Error, InvalidArgument, StoreError};
+use crate::error::{Error, InvalidArgument, LEAST_MAP, StoreError};
 use crate::fork;
 use crate::process::who_locks;
 use crate::settings::{Durability, Limit, Settings};
@@ -346,6 +351,12 @@ fn open_files(
         most = bytes;
     }
     let (was_short, needed) = complete_data(&data_file, &data, alone, most)?;
+    if let Some(limit) = file_size_limit()
+        && needed > limit
+    {
+        // It could not write the pages behind its limit, not even to free them.
+        return Err(StoreError::io("write to", &data, too_large()));
+    }
     let write_map = write_map.map(|bytes| bytes.max(needed).next_multiple_of(MAP_STEP));
     if alone && write_map.is_none() {
         // A map that was written through has taken more than its pages.
@@ -360,7 +371,7 @@ fn open_files(
     let ballast = open_ballast(&generation, &bell)?;
     let mut opening = Opening {
         directory: generation.path.clone(),
-        map_bytes: MAP_BYTES as usize,
+        map_bytes: map_bytes(needed) as usize,
         readers: READERS,
         sync: durability == Durability::Sync,
         write_map: false,
@@ -374,7 +385,10 @@ fn open_files(
         allocate_map(&data_file, &data, bytes)?;
         opening = Opening { map_bytes: bytes as usize, write_map: true, ..opening };
     }
+    let map_bytes = opening.map_bytes as u64;
     let environment = Environment::open(opening)?;
+    let cgroups =
+        if filesystem::is_in_memory(&generation.path) { Cgroups::of_this_process() } else { Cgroups::default() };
     if alone {
         bell.begin_anew();
     }
@@ -385,16 +399,30 @@ fn open_files(
         ballast: Mutex::new(ballast),
         look: Look::new(&directory, &generation),
         guard,
-        _data: data_file,
+        data: data_file,
+        growth: Growth::new(cgroups),
+        reclaim: Reclaim::default(),
         directory,
         generation,
         fork_generation: fork::generation(),
         write_map,
         wall_offset: AtomicU64::new(0),
+        map_bytes,
     };
     // A slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();
     Ok((files, was_short))
+}
+
+/// How long the map of a store is, of which only what is written takes memory: as long as all others', or what the address space
+/// of this process has room for beside everything else. It is not shorter than the data, of `needed` bytes.
+fn map_bytes(needed: u64) -> u64 {
+    let Some(limit) = address_space_limit() else { return MAP_BYTES };
+    let mut bytes = MAP_BYTES;
+    while bytes > LEAST_MAP && bytes > limit / 2 {
+        bytes /= 2;
+    }
+    bytes.max(needed.next_multiple_of(MAP_STEP))
 }
 
 /// How long the map of a store must be that pages are written through: four times the logical limit, as that of others, and not
@@ -434,7 +462,8 @@ fn is_empty(file: &File) -> bool {
 fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreError> {
     let file = generation.open("ballast")?;
     let has = file.metadata().map_or(0, |metadata| metadata.len());
-    let bytes = BALLAST_BYTES.min((generation.free_bytes()? + has) / 4 / 4096 * 4096);
+    let most = BALLAST_BYTES.min(file_size_limit().unwrap_or(u64::MAX));
+    let bytes = most.min((generation.free_bytes()? + has) / 4) / 4096 * 4096;
     let mut ballast = Ballast { file, bytes: bytes.max(has) };
     if ballast.bytes > has {
         ballast.restore(bell);

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::room::without_size_signal;
 use crate::dsn::{Place, is_name};
 use crate::error::{Error, InvalidArgument, StoreError};
 use crate::fault;
@@ -265,9 +266,10 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
 /// Allocates the first `bytes` of a file; what is in it stays.
 #[cfg(not(target_vendor = "apple"))]
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the call touches nothing else.
+    let try_once = || unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) };
     loop {
-        // SAFETY: the descriptor is open; the call touches nothing else.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
+        match without_size_signal(try_once) {
             0 => return Ok(()),
             libc::EINTR => {}
             error => return Err(io::Error::from_raw_os_error(error)),

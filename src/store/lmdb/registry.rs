@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use super::choice::choose;
 use super::opening::{self, A_MOMENT, Opened, Patience};
 use super::place::paths_of;
-use super::{Files, stamp};
+use super::room::without_size_signal;
+use super::{Files, filesystem, stamp};
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
 use crate::fork;
@@ -64,11 +65,15 @@ pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Err
 
 fn open_once(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
     let paths = paths_of(place, settings.group.as_deref())?;
+    paths.iter().try_for_each(|path| filesystem::check(path))?;
     let mut open = registry().open.lock();
     if let Some(files) = open.iter().find(|files| paths.contains(&files.directory.path) && files.is_current()) {
         return Ok(files.clone());
     }
-    Ok(match opening::open(place, choose(place, settings)?, settings, &open)? {
+    let choice = choose(place, settings)?;
+    // All that opening writes may pass RLIMIT_FSIZE.
+    let opened = without_size_signal(|| opening::open(place, choice, settings, &open));
+    Ok(match opened? {
         Opened::Before(files) => files,
         Opened::Now(files) => {
             open.push(files.clone());

@@ -10,50 +10,34 @@ use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fastrand::Rng;
 use mcp_state_fuzz::TARGETS;
 
-/// SplitMix64: the same inputs for the same seed on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+/// Random bytes, or a known input with some bytes changed, cut out or put in.
+fn input(random: &mut Rng, known: &[Vec<u8>]) -> Vec<u8> {
+    if known.is_empty() || random.bool() {
+        let most = 1 << (3 + random.usize(..7));
+        let length = random.usize(..most);
+        return (0..length).map(|_| random.u8(..)).collect();
     }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    /// Random bytes, or a known input with some bytes changed, cut out or put in.
-    fn input(&mut self, known: &[Vec<u8>]) -> Vec<u8> {
-        if known.is_empty() || self.below(2) == 0 {
-            let most = 1 << (3 + self.below(7));
-            let length = self.below(most);
-            return (0..length).map(|_| self.next() as u8).collect();
-        }
-        let mut input = known[self.below(known.len())].clone();
-        for _ in 0..=self.below(8) {
-            let at = self.below(input.len());
-            match self.below(4) {
-                0 if !input.is_empty() => drop(input.remove(at)),
-                1 => input.insert(at, self.next() as u8),
-                2 => {
-                    let more = self.below(9);
-                    drop(input.splice(at..at, b"\"{}[].,:0\\"[..more].iter().copied()));
-                }
-                _ => {
-                    if let Some(byte) = input.get_mut(at) {
-                        *byte ^= 1 << self.below(8);
-                    }
+    let mut input = known[random.usize(..known.len())].clone();
+    for _ in 0..=random.usize(..8) {
+        let at = random.usize(..input.len().max(1));
+        match random.usize(..4) {
+            0 if !input.is_empty() => drop(input.remove(at)),
+            1 => input.insert(at, random.u8(..)),
+            2 => {
+                let more = random.usize(..9);
+                drop(input.splice(at..at, b"\"{}[].,:0\\"[..more].iter().copied()));
+            }
+            _ => {
+                if let Some(byte) = input.get_mut(at) {
+                    *byte ^= 1 << random.usize(..8);
                 }
             }
         }
-        input
     }
+    input
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -78,7 +62,7 @@ fn main() -> ExitCode {
     for (name, target) in TARGETS.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|word| word == name)) {
         let paths = ["seeds", "corpus", "artifacts"].iter().flat_map(|kind| files(&root.join(kind).join(name)));
         let known: Vec<_> = paths.filter_map(|path| fs::read(path).ok()).collect();
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         let mut survives = |input: &[u8]| {
             let survived = panic::catch_unwind(|| target(input)).is_ok();
             if !survived {
@@ -91,7 +75,7 @@ fn main() -> ExitCode {
             survived
         };
         let all_known = known.iter().filter(|input| survives(input)).count() == known.len();
-        let made = (0..inputs).take_while(|_| all_known && survives(&random.input(&known))).count();
+        let made = (0..inputs).take_while(|_| all_known && survives(&input(&mut random, &known))).count();
         println!("{name}: {} known inputs and {made} made from seed {seed}", known.len());
     }
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }

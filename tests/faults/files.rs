@@ -5,15 +5,23 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use tempfile::TempDir;
 
 use crate::common::process::{Result, Worker, is_root};
 use crate::common::shared_memory;
 use crate::tally::{self, Outcome};
-use crate::{KINDS, Random, WRITE_MAP, is_long, seed};
+use crate::{KINDS, WRITE_MAP, is_long, seed};
 
 /// The files of a store.
 pub const FILES: [&str; 7] = ["init", "guard", "stamp", "1/data.mdb", "1/lock.mdb", "1/bell", "1/ballast"];
+
+/// Random bytes.
+fn bytes(random: &mut Rng, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    random.fill(&mut bytes);
+    bytes
+}
 
 /// A store as [`crate::roles`]' `leave` has left it, copied for each fault.
 pub struct Left {
@@ -148,12 +156,12 @@ pub fn garbage() -> Result {
 
 fn garbage_in(left: &Left) -> std::io::Result<Vec<String>> {
     let mut bad = Vec::new();
-    let mut random = Random(seed());
+    let mut random = Rng::with_seed(seed());
     let rounds = if is_long() { 40 } else { 2 };
     for name in FILES {
         let length = fs::metadata(left.path().join(name))?.len();
         for round in 0..rounds {
-            let all = random.bytes(length as usize);
+            let all = bytes(&mut random, length as usize);
             bad.extend(
                 left.injected(&format!("{name} is garbage {round}"), |store| write_at(&store.join(name), 0, &all)),
             );
@@ -163,8 +171,8 @@ fn garbage_in(left: &Left) -> std::io::Result<Vec<String>> {
             bad.extend(left.injected(&format!("{name} is zeros"), |store| {
                 write_at(&store.join(name), 0, &vec![0; length as usize]);
             }));
-            let at = random.below(length.saturating_sub(64));
-            let some = random.bytes(64.min(length as usize));
+            let at = random.u64(..length.saturating_sub(64).max(1));
+            let some = bytes(&mut random, 64.min(length as usize));
             bad.extend(
                 left.injected(&format!("{name} has garbage at {at}"), |store| write_at(&store.join(name), at, &some)),
             );
@@ -174,8 +182,8 @@ fn garbage_in(left: &Left) -> std::io::Result<Vec<String>> {
     let pages = left.pages_in_use()?;
     for page in 0..pages {
         for round in 0..if is_long() { 20 } else { 1 } {
-            let (at, count) = (random.below(64), 1 + random.below(8));
-            let some = random.bytes(count as usize);
+            let (at, count) = (random.u64(..64), 1 + random.u64(..8));
+            let some = bytes(&mut random, count as usize);
             let fault = format!("byte {at} of page {page} and {count} bytes are garbage {round}");
             bad.extend(left.injected(&fault, |store| write_at(&store.join("1/data.mdb"), page * 4096 + at, &some)));
         }
@@ -256,12 +264,12 @@ pub fn meta_pages() -> Result {
 
 fn meta_pages_of(left: &Left) -> Vec<String> {
     let mut bad = Vec::new();
-    let mut random = Random(seed());
+    let mut random = Rng::with_seed(seed());
     // Header and MDB_meta: (offset, bytes).
     let fields =
         [0, 8, 10, 12, 16, 20, 24, 32, 40, 44, 46, 48, 56, 64, 72, 80, 88, 92, 94, 96, 104, 112, 120, 128, 136, 144];
     for at in fields {
-        for value in [0, 1, 2, 3, 0xffff, u64::MAX, 1 << 40, random.next()] {
+        for value in [0, 1, 2, 3, 0xffff, u64::MAX, 1 << 40, random.u64(..)] {
             let size = if at == 8 || at == 10 || at == 44 || at == 46 || at == 92 || at == 94 {
                 2
             } else if at < 24 && at > 0 || at == 40 || at == 88 {
@@ -270,7 +278,7 @@ fn meta_pages_of(left: &Left) -> Vec<String> {
                 8
             };
             for metas in [&[0_u64][..], &[1], &[0, 1]] {
-                if !is_long() && metas.len() == 1 && random.below(3) != 0 {
+                if !is_long() && metas.len() == 1 && random.u64(..3) != 0 {
                     continue;
                 }
                 bad.extend(left.injected(&format!("byte {at} of meta pages {metas:?} is {value:#x}"), |store| {
@@ -287,14 +295,14 @@ fn meta_pages_of(left: &Left) -> Vec<String> {
 /// The check of pages refuses no store that is sound: after each of many random histories it opens, with all that is in it.
 pub fn sound() -> Result {
     let rounds = if is_long() { 200 } else { 10 };
-    let mut random = Random(seed());
+    let mut random = Rng::with_seed(seed());
     for round in 0..rounds {
         let directory = tempfile::tempdir_in(shared_memory())?;
         let path = directory.path().canonicalize()?.join("store");
         let map = if round % 2 == 0 { "" } else { "&write_map=1&max_store_bytes=64M" };
         let dsn = format!("file://{}?durability=none&max_attribute_bytes=16M{map}", path.display());
         for _ in 0..3 {
-            let (seed, steps) = (random.next().to_string(), (20 + random.below(200)).to_string());
+            let (seed, steps) = (random.u64(..).to_string(), (20 + random.u64(..200)).to_string());
             assert!(Worker::start(&["history", &dsn, &seed, &steps]).finish().success(), "round {round}, seed {seed}");
         }
         let mut worker = Worker::start(&["probe", &dsn]);

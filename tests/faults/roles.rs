@@ -137,21 +137,21 @@ fn round(session: &Session, owner: &OwnerToken) -> Result<(), Error> {
 /// Values of all sizes come and go in sessions that come and go.
 fn history(dsn: &str, seed: u64, steps: u64) {
     let engine = Engine::open(dsn).expect("the store opens");
-    let mut random = crate::Random(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     for _ in 0..steps {
-        let id = format!("h{}", random.below(20));
+        let id = format!("h{}", random.u64(..20));
         let new = NewSession { id: Some(id.clone()), ..NewSession::default() };
         let session = match engine.create_session(new).expect("created") {
             Some(session) => session,
             None => engine.open_session(&id, None).expect("it reads").expect("it is there"),
         };
-        let size = 1 << random.below(18);
-        match random.below(10) {
+        let size = 1 << random.u64(..18);
+        match random.u64(..10) {
             0 => drop(session.destroy().expect("destroyed")),
-            1 | 2 => drop(session.attributes().remove(&format!("k{}", random.below(9))).expect("removed")),
+            1 | 2 => drop(session.attributes().remove(&format!("k{}", random.u64(..9))).expect("removed")),
             _ => {
                 let text = format!("\"{}\"", "v".repeat(size));
-                session.attributes().set(&format!("k{}", random.below(9)), &text).expect("set");
+                session.attributes().set(&format!("k{}", random.u64(..9)), &text).expect("set");
             }
         }
     }

@@ -12,7 +12,6 @@ mod bad_histories;
 mod check;
 mod history;
 mod linear;
-mod random;
 mod worker;
 
 use std::path::Path;
@@ -24,7 +23,7 @@ use mcp_state::{Engine, NewSession, OwnerKind};
 
 use check::{Violation, violations};
 use history::{History, Log, Op, Outcome, now};
-use random::Random;
+use fastrand::Rng;
 use worker::{REUSED, SESSIONS, Worker, log_path, outcome, session_id, take};
 
 const WORKERS: usize = 8;
@@ -112,7 +111,7 @@ struct Round {
     directory: tempfile::TempDir,
     /// Where the store is when it is the run's own.
     _store: Option<tempfile::TempDir>,
-    random: Random,
+    random: Rng,
     started: u32,
 }
 
@@ -134,7 +133,7 @@ impl Round {
             (None, dsn) => dsn.expect("a store is named").to_owned(),
         };
         let engine = Engine::open(&dsn).expect("the store opens");
-        let random = Random::new(seed.wrapping_mul(0x9e37_79b9) ^ round);
+        let random = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9) ^ round);
         let directory = tempfile::tempdir().expect("a directory");
         Self { seed, round, dsn, engine, directory, _store: store, random, started: 0 }
     }
@@ -156,16 +155,16 @@ impl Round {
         let mut gone = Vec::new();
         let mut workers: Vec<Process> = (0..WORKERS).map(|_| self.start(until)).collect();
         let destroy_at = until - length.as_nanos() as u64 / 3;
-        let mut destroyed = !self.random.one_in(3);
+        let mut destroyed = self.random.u64(..3) > 0;
         while now() < until {
-            std::thread::sleep(Duration::from_millis(2 + self.random.below(60)));
+            std::thread::sleep(Duration::from_millis(2 + self.random.u64(..60)));
             if !destroyed && now() > destroy_at {
                 destroyed = true;
                 self.destroy(&log);
             }
             self.look_for_dead(&mut workers, until, &mut gone, total);
-            let victim = self.random.below(WORKERS as u64) as usize;
-            match self.random.below(10) {
+            let victim = self.random.u64(..WORKERS as u64) as usize;
+            match self.random.u64(..10) {
                 0..3 => {
                     total.kills += 1;
                     let mut killed = std::mem::replace(&mut workers[victim], self.start(until));
@@ -177,7 +176,7 @@ impl Round {
                     total.stops += 1;
                     let pid = workers[victim].child.id();
                     signal(pid, libc::SIGSTOP);
-                    std::thread::sleep(Duration::from_millis(self.random.below(250)));
+                    std::thread::sleep(Duration::from_millis(self.random.u64(..250)));
                     signal(pid, libc::SIGCONT);
                 }
                 _ => {}
@@ -233,10 +232,10 @@ impl Round {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command.arg("--worker").arg(&self.dsn).arg(self.directory.path()).args(words);
         let day = 86_400_000;
-        command.env("MCP_STATE_PRETEND_WALL_OFFSET_MS", (self.random.below(2 * day) as i64 - day as i64).to_string());
-        if self.random.one_in(4) {
-            let place = ["between-rows", "before-commit", "before-wake"][self.random.below(3) as usize];
-            command.env("MCP_STATE_FAULT", format!("{place}:{}", 1 + self.random.below(400)));
+        command.env("MCP_STATE_PRETEND_WALL_OFFSET_MS", (self.random.u64(..2 * day) as i64 - day as i64).to_string());
+        if self.random.u64(..4) == 0 {
+            let place = ["between-rows", "before-commit", "before-wake"][self.random.u64(..3) as usize];
+            command.env("MCP_STATE_FAULT", format!("{place}:{}", 1 + self.random.u64(..400)));
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("a worker starts");
         Process { number, child }

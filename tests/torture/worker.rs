@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fastrand::Rng;
 use mcp_state::{
     Cancellation, Claim, Delivery, DuplicatePolicy, Engine, Error, Interest, NewSession, Outgoing, OwnerKind,
     OwnerToken, RequestCancellation, RequestId, Session,
 };
 
 use crate::history::{Claimed, Log, Message, Nanos, Op, Outcome, now};
-use crate::random::Random;
 
 /// Sessions of a round, and sessions whose ids are used again and again.
 pub const SESSIONS: u64 = 3;
@@ -51,9 +51,9 @@ impl Worker {
             });
             return;
         }
-        let mut random = Random::new(self.seed ^ u64::from(self.number));
+        let mut random = Rng::with_seed(self.seed ^ u64::from(self.number));
         for child in 1..100 {
-            Exchanges::new(self, &engine, &log, self.number, u64::from(child)).run(5 + random.below(40));
+            Exchanges::new(self, &engine, &log, self.number, u64::from(child)).run(5 + random.u64(..40));
             if now() >= self.until {
                 return;
             }
@@ -87,7 +87,7 @@ struct Exchanges<'w> {
     worker: &'w Worker,
     engine: &'w Engine,
     log: &'w Log,
-    random: Random,
+    random: Rng,
     /// What its values, messages and payloads begin with: they are used once.
     stem: u64,
 }
@@ -95,7 +95,7 @@ struct Exchanges<'w> {
 impl<'w> Exchanges<'w> {
     fn new(worker: &'w Worker, engine: &'w Engine, log: &'w Log, number: u32, thread: u64) -> Self {
         let stem = (u64::from(number) * 100 + thread) * 1_000_000;
-        let random = Random::new(worker.seed ^ (u64::from(number) << 20) ^ (thread << 50) ^ worker.round);
+        let random = Rng::with_seed(worker.seed ^ (u64::from(number) << 20) ^ (thread << 50) ^ worker.round);
         Self { worker, engine, log, random, stem }
     }
 
@@ -105,7 +105,7 @@ impl<'w> Exchanges<'w> {
                 return;
             }
             self.engine.refresh().expect("the store is there");
-            match self.random.below(8) {
+            match self.random.u64(..8) {
                 0 => self.incarnation(),
                 _ => self.exchange(),
             }
@@ -119,7 +119,7 @@ impl<'w> Exchanges<'w> {
 
     /// A session whose id others use, too.
     fn incarnation(&mut self) {
-        let id = format!("r{}again{}", self.worker.round, self.random.below(REUSED));
+        let id = format!("r{}again{}", self.worker.round, self.random.u64(..REUSED));
         let name = self.name();
         let mut session = None;
         let created = self.log.record(&id, Op::Create(name), || {
@@ -130,7 +130,7 @@ impl<'w> Exchanges<'w> {
             })
         });
         let Some(session) = session.filter(|_| created == Outcome::Whether(true)) else { return };
-        for _ in 0..self.random.below(4) {
+        for _ in 0..self.random.u64(..4) {
             let value = self.name();
             self.log.record(&id, Op::Write(name, value), || {
                 outcome(session.attributes().set("value", &value.to_string()), |()| Outcome::Done)
@@ -147,7 +147,7 @@ impl<'w> Exchanges<'w> {
 
     /// One exchange: an owner attaches, works, takes what is left for it, and detaches or does not.
     fn exchange(&mut self) {
-        let id = session_id(self.worker.round, self.random.below(SESSIONS));
+        let id = session_id(self.worker.round, self.random.u64(..SESSIONS));
         let session = match self.engine.open_session(&id, None) {
             Ok(Some(session)) => session,
             Ok(None) => {
@@ -160,7 +160,7 @@ impl<'w> Exchanges<'w> {
                 return;
             }
         };
-        let stream = self.random.below(3) > 0;
+        let stream = self.random.u64(..3) > 0;
         let kind = if stream { OwnerKind::Stream } else { OwnerKind::Reply };
         let mut owner = None;
         self.log.record(&id, Op::Attach { stream }, || {
@@ -170,20 +170,20 @@ impl<'w> Exchanges<'w> {
             })
         });
         let Some(owner) = owner else { return };
-        let shared = format!("owner.{}", self.random.below(4));
+        let shared = format!("owner.{}", self.random.u64(..4));
         let _ = session.attributes().set(&shared, &format!("\"{owner}\""));
         let mut sent = Vec::new();
-        for _ in 0..3 + self.random.below(12) {
+        for _ in 0..3 + self.random.u64(..12) {
             self.step(&id, &session, &owner, &mut sent);
-            if self.random.below(3) == 0 {
-                std::thread::sleep(Duration::from_micros(self.random.below(1500)));
+            if self.random.u64(..3) == 0 {
+                std::thread::sleep(Duration::from_micros(self.random.u64(..1500)));
             }
         }
         for request in sent {
             self.claim(&id, &session, &owner, request);
         }
         self.take(&id, &session, &owner, 1000);
-        if self.random.below(20) > 0 {
+        if self.random.u64(..20) > 0 {
             self.log.record(&id, Op::Detach(owner.to_string()), || {
                 outcome(session.detach(&owner), |detached| match detached {
                     Some(detached) => Outcome::Detached { dropped: detached.dropped_messages },
@@ -196,9 +196,9 @@ impl<'w> Exchanges<'w> {
     fn step(&mut self, id: &str, session: &Session, owner: &OwnerToken, sent: &mut Vec<i64>) {
         let value = self.name();
         let time = (self.worker.until.saturating_sub(now())) / 300_000_000;
-        let key = format!("k{time}.{}", self.random.below(3));
+        let key = format!("k{time}.{}", self.random.u64(..3));
         let own = owner.to_string();
-        match self.random.below(24) {
+        match self.random.u64(..24) {
             0 | 1 => {
                 self.log.record(id, Op::Set(key.clone(), value), || {
                     outcome(session.attributes().set(&key, &value.to_string()), |()| Outcome::Done)
@@ -224,7 +224,7 @@ impl<'w> Exchanges<'w> {
                 });
             }
             5..8 => {
-                let timeout_ms = [0, 5, 50, 5000][self.random.below(4) as usize];
+                let timeout_ms = [0, 5, 50, 5000][self.random.u64(..4) as usize];
                 let mut request = None;
                 self.log.record(id, Op::Send { owner: own, timeout_ms }, || {
                     outcome(session.send_request(owner, r#"{"method":"m"}"#, "", timeout_ms), |id| {
@@ -234,14 +234,14 @@ impl<'w> Exchanges<'w> {
                 });
                 if let Some(request) = request {
                     sent.push(request);
-                    let shared = format!("request.{}", self.random.below(6));
+                    let shared = format!("request.{}", self.random.u64(..6));
                     let _ = session.attributes().set(&shared, &request.to_string());
                 }
             }
             8..11 => {
-                let shared = format!("request.{}", self.random.below(6));
+                let shared = format!("request.{}", self.random.u64(..6));
                 let asked = session.attributes().get(&shared).ok().flatten().and_then(|json| json.parse().ok());
-                let request = asked.unwrap_or(self.random.below(1000) as i64 + 1);
+                let request = asked.unwrap_or(self.random.u64(..1000) as i64 + 1);
                 self.log.record(id, Op::Deliver(request, value), || {
                     outcome(session.deliver_response(request, &value.to_string()), |delivery| match delivery {
                         Delivery::Delivered => Outcome::Delivered,
@@ -253,7 +253,7 @@ impl<'w> Exchanges<'w> {
                 self.log.record(id, Op::NextId, || outcome(session.next_request_id(), Outcome::Id));
             }
             12 => {
-                let shared = format!("request.{}", self.random.below(6));
+                let shared = format!("request.{}", self.random.u64(..6));
                 let asked = session.attributes().get(&shared).ok().flatten().and_then(|json| json.parse().ok());
                 // Perhaps another owner's.
                 let request = asked.or(sent.last().copied());
@@ -282,7 +282,7 @@ impl<'w> Exchanges<'w> {
                 }
             }
             16 | 17 => {
-                let shared = format!("owner.{}", self.random.below(4));
+                let shared = format!("owner.{}", self.random.u64(..4));
                 let other = session.attributes().get(&shared).ok().flatten();
                 let other = other.and_then(|json| OwnerToken::parse(json.trim_matches('"')).ok()).unwrap_or(*owner);
                 self.log.record(id, Op::Enqueue(other.to_string(), value), || {
@@ -295,11 +295,11 @@ impl<'w> Exchanges<'w> {
                 });
             }
             19 => {
-                let max = 1 + self.random.below(3) as usize;
+                let max = 1 + self.random.u64(..3) as usize;
                 self.take(id, session, owner, max);
             }
             20 => {
-                let max = 1 + self.random.below(3) as usize;
+                let max = 1 + self.random.u64(..3) as usize;
                 let mut last = None;
                 self.log.record(id, Op::Peek(own.clone(), max), || {
                     outcome(session.peek_outgoing(owner, max), |messages| {
@@ -314,8 +314,8 @@ impl<'w> Exchanges<'w> {
                 }
             }
             21 | 22 => {
-                let rpc = self.random.below(2) as i64 + 1;
-                let reject = self.random.below(2) == 0;
+                let rpc = self.random.u64(..2) as i64 + 1;
+                let reject = self.random.u64(..2) == 0;
                 let policy = if reject { DuplicatePolicy::Reject } else { DuplicatePolicy::Isolate };
                 let mut begun = false;
                 self.log.record(id, Op::Begin { owner: own.clone(), id: rpc, reject }, || {
@@ -324,7 +324,7 @@ impl<'w> Exchanges<'w> {
                         Outcome::Whether(it)
                     })
                 });
-                if begun && self.random.below(4) > 0 {
+                if begun && self.random.u64(..4) > 0 {
                     self.log.record(id, Op::Finish(own, rpc), || {
                         let finished = session.finish_request(owner, &RequestId::Int(rpc));
                         outcome(finished, |cancelled| Outcome::Value(cancelled.map(u64::from)))

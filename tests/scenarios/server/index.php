@@ -15,16 +15,16 @@ use McpState\Example\Call;
 use McpState\Example\HttpServer;
 use McpState\Example\Json;
 use McpState\Example\State\Sessions;
+use McpState\Example\State\SessionState;
 use McpState\Example\Tool;
 use McpState\Example\Tools;
 use McpState\Store;
-use McpState\Tests\DelayedSessions;
+use McpState\Tests\Delayed;
 use McpState\Tests\Delays;
 
 require __DIR__ . '/../../../examples/server/autoload.php';
 require __DIR__ . '/Delays.php';
-require __DIR__ . '/DelayedSession.php';
-require __DIR__ . '/DelayedSessions.php';
+require __DIR__ . '/Delayed.php';
 
 $tools = new Tools();
 $tools->add(new Tool(
@@ -103,7 +103,9 @@ $delays = Delays::fromEnvironment((string) file_get_contents('php://input'));
 
 HttpServer::fromEnvironment(
     $tools,
-    decorate: static fn (Sessions $sessions): Sessions => $delays === null ? $sessions : new DelayedSessions($sessions, $delays),
+    decorate: static fn (Sessions $sessions): Sessions => $delays === null
+        ? $sessions
+        : Delayed::behind($sessions, Sessions::class, $delays, [SessionState::class], ['id']),
     log: static function (string $text): void {
         error_log($text);
         if (!headers_sent()) {

@@ -20,18 +20,19 @@ declare(strict_types=1);
 
 use Http\Discovery\Psr17FactoryDiscovery;
 use Mcp\Server\Session\FileSessionStore;
+use Mcp\Server\Session\SessionInterface;
+use Mcp\Server\Session\SessionManagerInterface;
 use Mcp\Server\Transport\StreamableHttpTransport;
 use McpState\Sdk\SessionManager;
+use McpState\Tests\Delayed;
 use McpState\Tests\Delays;
-use McpState\Tests\Sdk\DelayedSessions;
 use Psr\Log\AbstractLogger;
 
 require __DIR__ . '/../../../php/autoload.php';
 require getenv('MCP_SDK_AUTOLOAD') ?: throw new RuntimeException('MCP_SDK_AUTOLOAD names no autoloader.');
 
 require __DIR__ . '/../../scenarios/server/Delays.php';
-require __DIR__ . '/DelayedSession.php';
-require __DIR__ . '/DelayedSessions.php';
+require __DIR__ . '/../../scenarios/server/Delayed.php';
 
 header('X-Worker-Pid: ' . getmypid());
 
@@ -60,7 +61,14 @@ if (getenv('MCP_SDK_SESSIONS') === 'file') {
         maxWaiting: ((int) getenv('MCP_STATE_MAX_WAITING')) ?: null,
     );
     $delays = Delays::fromEnvironment(uniqid((string) getmypid()));
-    $builder->setSession(sessionManager: $delays === null ? $sessions : new DelayedSessions($sessions, $delays));
+    // Nothing may come between exists() and createWithId().
+    $builder->setSession(sessionManager: $delays === null ? $sessions : Delayed::behind(
+        $sessions,
+        SessionManagerInterface::class,
+        $delays,
+        [SessionInterface::class],
+        ['createWithId', 'gc', 'getId'],
+    ));
 }
 
 $server = (require __DIR__ . '/tools.php')($builder)->build();

@@ -20,12 +20,12 @@ final class Host
     /** The functions that this library calls and has no replacement for, but those of `McpState\Ffi`. */
     public const NEEDED = [
         'array_column', 'array_count_values', 'array_diff_key', 'array_filter', 'array_intersect_key', 'array_is_list',
-        'array_key_exists', 'array_keys', 'array_map', 'array_pop', 'array_replace', 'array_search', 'array_slice', 'array_values',
-        'class_exists', 'connection_aborted', 'debug_backtrace',
-        'count', 'defined', 'explode', 'flush', 'function_exists', 'get_debug_type', 'getenv', 'hash', 'hrtime', 'implode',
-        'in_array', 'ini_get', 'intdiv', 'is_array', 'is_int', 'is_numeric', 'is_object', 'is_scalar', 'is_string', 'json_decode',
-        'json_encode', 'max', 'method_exists', 'min', 'ob_flush', 'ob_get_level', 'preg_match', 'random_int', 'str_contains', 'str_starts_with',
-        'strlen', 'substr', 'time', 'usleep',
+        'array_key_exists', 'array_keys', 'array_map', 'array_pop', 'array_replace', 'array_search', 'array_slice',
+        'array_values', 'class_exists', 'connection_aborted', 'count', 'current', 'debug_backtrace', 'defined', 'explode',
+        'flush', 'function_exists', 'get_debug_type', 'getenv', 'hash', 'hrtime', 'implode', 'in_array', 'ini_get', 'intdiv',
+        'is_array', 'is_int', 'is_numeric', 'is_object', 'is_scalar', 'is_string', 'json_decode', 'json_encode', 'max',
+        'method_exists', 'min', 'ob_flush', 'ob_get_level', 'preg_match', 'preg_replace', 'random_int', 'str_contains',
+        'str_starts_with', 'strlen', 'substr', 'time', 'usleep',
     ];
 
     /** The same of `McpState\Ffi`, on which the library runs where the extension is not loaded. */

@@ -22,7 +22,8 @@ final class ErrorLog extends AbstractLogger
      */
     public function log($level, $message, array $context = []): void
     {
-        if (!\in_array($level, self::QUIET, true)) {
+        // A host may disable error_log.
+        if (!\in_array($level, self::QUIET, true) && \function_exists('error_log')) {
             // A client's text must not begin a line of its own.
             \error_log((string) \preg_replace('/[\x00-\x1f\x7f]/', ' ', (string) $message));
         }

@@ -125,7 +125,7 @@ impl Transition<'_> {
             return Ok(None);
         };
         self.record_mut();
-        self.release(index).map(Some)
+        Ok(Some(self.release(index)))
     }
 
     /// What an owner that waits sees. Deadlines that have passed become events. An event of what it is not interested in does
@@ -174,27 +174,27 @@ impl Transition<'_> {
         if !unsure.is_empty() {
             return Err(Refusal::Unsure(unsure));
         }
-        self.release_all(&dead)
+        Ok(self.release_all(&dead))
     }
 
     /// Releases every owner: for a store whose processes all belong to the past. How many.
-    pub fn release_everybody(&mut self) -> Step<u64> {
+    pub fn release_everybody(&mut self) -> u64 {
         let everybody: Vec<_> = self.record().owners.iter().map(|owner| owner.token).collect();
         self.release_all(&everybody)
     }
 
-    pub(super) fn release_all(&mut self, tokens: &[OwnerToken]) -> Step<u64> {
+    pub(super) fn release_all(&mut self, tokens: &[OwnerToken]) -> u64 {
         for token in tokens {
             if let Some(index) = self.record().owners.iter().position(|owner| owner.token == *token) {
-                self.release(index)?;
+                self.release(index);
                 self.ring(*token);
                 self.effects.counts.push(Count::OwnerReleased);
             }
         }
-        Ok(tokens.len() as u64)
+        tokens.len() as u64
     }
 
-    fn release(&mut self, index: usize) -> Step<Detached> {
+    fn release(&mut self, index: usize) -> Detached {
         self.note_passed_deadlines(index);
         let owner = self.housekeeping_mut().owners.remove(index);
         let record = self.housekeeping_mut();
@@ -240,7 +240,7 @@ impl Transition<'_> {
         if !returned.is_empty() {
             self.announce_broadcasts();
         }
-        Ok(detached)
+        detached
     }
 
     /// The owner's place in the record. Its lease is renewed when less than 3/4 of it remains, as by each of its operations.

@@ -112,7 +112,8 @@ impl Transition<'_> {
             unsure.dedup();
             return Err(Refusal::Unsure(unsure));
         }
-        self.release_all(&dead).map(drop)
+        self.release_all(&dead);
+        Ok(())
     }
 }
 

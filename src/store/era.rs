@@ -15,7 +15,7 @@ use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
 use crate::process::is_same_boot;
-use crate::session::{Census, Context, RecordChange, Refusal, Step, Transition};
+use crate::session::{Census, Context, RecordChange, Transition};
 use crate::settings::Settings;
 
 const KEY: [u8; 1] = [b'C'];
@@ -36,7 +36,7 @@ pub(super) struct Era {
 /// Brings the rows into `era`, while nobody else has the store open: owners of another era are released, and times of another
 /// boot are carried over by the wall clock. How many owners were released.
 pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Millis, era: &Era) -> Result<u64, Error> {
-    let taken = rows.write(|rows| {
+    rows.write(|rows| {
         let before =
             match rows.get(&KEY)? {
                 None => None,
@@ -59,17 +59,13 @@ pub(super) fn take_over(rows: &impl Transactions, settings: &Settings, now: Mill
         }
         rows.put(&KEY, &serde_json::to_vec(era).expect("an era has only texts and numbers"))?;
         Ok(Verdict::Commit { value: released, change: Change::Frees })
-    });
-    taken.map_err(|refusal| match refusal {
-        Refusal::Error(error) => error,
-        Refusal::Unsure(_) => unreachable!("releasing everybody asks about nobody"),
     })
 }
 
 /// Notes how far the boot clock is from the wall clock now, by which another boot will carry the rows' times over: the wall clock
 /// may have been set since that was noted last.
-pub(super) fn note_wall_offset(rows: &impl Transactions, wall_offset: Millis) -> Result<(), Refusal> {
-    let outdated = |rows: &dyn Rows| -> Result<Option<Era>, Refusal> {
+pub(super) fn note_wall_offset(rows: &impl Transactions, wall_offset: Millis) -> Result<(), StoreError> {
+    let outdated = |rows: &dyn Rows| -> Result<Option<Era>, StoreError> {
         let noted = rows.get(&KEY)?.and_then(|bytes| serde_json::from_slice::<Era>(bytes).ok());
         Ok(noted.filter(|noted| has_moved(noted.wall_offset, wall_offset)))
     };
@@ -89,7 +85,12 @@ pub(super) fn has_moved(before: Millis, now: Millis) -> bool {
     before.abs_diff(now) > SLACK_MS
 }
 
-fn bring(rows: &mut dyn RowsMut, settings: &Settings, now: Millis, shift: &dyn Fn(Millis) -> Millis) -> Step<u64> {
+fn bring(
+    rows: &mut dyn RowsMut,
+    settings: &Settings,
+    now: Millis,
+    shift: &dyn Fn(Millis) -> Millis,
+) -> Result<u64, StoreError> {
     let mut released = 0;
     for session in digests(rows, SESSIONS, None, usize::MAX)? {
         released += bring_session(rows, settings, now, shift, session)?;
@@ -105,7 +106,7 @@ fn bring_session(
     now: Millis,
     shift: &dyn Fn(Millis) -> Millis,
     session: Digest,
-) -> Step<u64> {
+) -> Result<u64, StoreError> {
     let bytes = get_value(rows, &record_key(session))?
         .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
     let mut found = decode(&bytes)?;
@@ -116,7 +117,7 @@ fn bring_session(
         let values = SessionRows::new(rows, session);
         let context = Context { now, settings, census: &census };
         let mut transition = Transition::new(Some(found), &values, context);
-        let released = transition.release_everybody()?;
+        let released = transition.release_everybody();
         let (record, effects) = transition.finish();
         (record, effects, released)
     };

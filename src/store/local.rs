@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::recall::{Known, Recall, decode};
 use super::rows::{
-    Change, KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, add_to_number,
-    delete_all, delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key,
-    put_new_value, put_value, read_index_key, record_key, session_prefix,
+    Change, KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Verdict, add_to_number, delete_all,
+    delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
+    put_value, read_index_key, record_key, session_prefix,
 };
 use super::{Access, BusEntries, Ear, Operation, Store, Usage, audit, bus, once};
 use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
@@ -133,7 +133,7 @@ impl<K: KeyValue> LocalStore<K> {
         operation: Operation<'_>,
         mut on_snapshot: Option<OnSnapshot>,
     ) -> Step<Effects> {
-        let (effects, written) = self.rows.write(|rows| {
+        let (effects, written) = self.rows.write(|rows| -> Step<_> {
             let worked = match on_snapshot.take() {
                 Some(then) if self.is_still_so(rows, session, &then)? => then.worked,
                 _ => self.run(rows, session, access, census, operation)?,
@@ -163,13 +163,7 @@ impl<K: KeyValue> LocalStore<K> {
             let change = if needed == 0 { Change::Frees } else { Change::Adds };
             Ok(Verdict::Commit { value: job(rows)?, change })
         });
-        changed.map_err(|refusal| {
-            self.count_refusal(&refusal);
-            match refusal {
-                Refusal::Error(error) => error,
-                Refusal::Unsure(_) => unreachable!("only sessions have owners to be unsure of"),
-            }
-        })
+        changed.inspect_err(|error| self.count_error(error))
     }
 
     /// What the operation does to the store's size; refuses what adds when the store is full.
@@ -204,7 +198,13 @@ impl<K: KeyValue> LocalStore<K> {
     }
 
     fn count_refusal(&self, refusal: &Refusal) {
-        if let Some(counter) = refusal_counter(refusal) {
+        if let Refusal::Error(error) = refusal {
+            self.count_error(error);
+        }
+    }
+
+    fn count_error(&self, error: &Error) {
+        if let Some(counter) = error_counter(error) {
             self.rows.bell().counters().add(counter, 1);
         }
     }
@@ -243,7 +243,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
 
     fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
         let prefix = index_prefix(settled);
-        read(&self.rows, |rows| {
+        self.rows.read(|rows| {
             let mut due = Vec::new();
             rows.scan(&prefix, &mut |key, _| match read_index_key(key) {
                 Some((place, session)) if place.settled == settled && place.at <= until && due.len() < max => {
@@ -257,7 +257,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
     }
 
     fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
-        read(&self.rows, |rows| {
+        self.rows.read(|rows| {
             // The waiting room stands among them, and is none.
             digests(rows, SESSIONS, after, max.saturating_add(1))?
                 .into_iter()
@@ -281,11 +281,11 @@ impl<K: KeyValue> Store for LocalStore<K> {
     }
 
     fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
-        read(&self.rows, |rows| bus::cursor(rows, topic))
+        self.rows.read(|rows| bus::cursor(rows, topic))
     }
 
     fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
-        read(&self.rows, |rows| bus::since(rows, topic, cursor, max))
+        self.rows.read(|rows| bus::since(rows, topic, cursor, max))
     }
 
     fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
@@ -301,7 +301,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
     }
 
     fn usage(&self) -> Result<Usage, StoreError> {
-        read(&self.rows, |rows| {
+        self.rows.read(|rows| {
             Ok(Usage {
                 sessions: get_number(rows, &POPULATION)?,
                 used_bytes: rows.used_bytes()?,
@@ -344,7 +344,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
     }
 
     fn contradictions(&self) -> Result<Vec<String>, StoreError> {
-        read(&self.rows, audit::contradictions)
+        self.rows.read(audit::contradictions)
     }
 
     fn describe(&self) -> Vec<(&'static str, String)> {
@@ -360,20 +360,6 @@ struct AtBell {
 impl Ear for AtBell {
     fn sleep(&self, timeout: Duration) -> Slept {
         self.bell.sleep(self.ticket, timeout)
-    }
-}
-
-/// A read that only the store can refuse.
-fn read<T>(rows: &impl Transactions, job: impl FnOnce(&dyn Rows) -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let mut result = None;
-    let read = rows.read(|rows| {
-        result = Some(job(rows));
-        Ok(())
-    });
-    match (result, read) {
-        (Some(result), _) => result,
-        (None, Err(Refusal::Error(Error::Store(error)))) => Err(error),
-        (None, _) => unreachable!("a read either runs the job or fails in the store"),
     }
 }
 
@@ -435,11 +421,11 @@ pub(super) fn carry_out(
     Ok(written)
 }
 
-/// Where a refusal is counted.
-pub(super) fn refusal_counter(refusal: &Refusal) -> Option<Counter> {
-    match refusal {
-        Refusal::Error(Error::Limit(_)) => Some(Counter::LimitsHit),
-        Refusal::Error(Error::Store(StoreError::Full { .. })) => Some(Counter::StoreFull),
+/// Where an operation that failed is counted.
+pub(super) fn error_counter(error: &Error) -> Option<Counter> {
+    match error {
+        Error::Limit(_) => Some(Counter::LimitsHit),
+        Error::Store(StoreError::Full { .. }) => Some(Counter::StoreFull),
         _ => None,
     }
 }
@@ -468,6 +454,7 @@ mod tests {
     use crate::process::Process;
     use crate::session::{AttributeKey, NewRecord, OwnerKind};
     use crate::store::memory::Memory;
+    use crate::store::rows::Transactions;
 
     /// A store with one session, and its clock; the directory goes with the guard.
     fn store_with_a_session() -> (tempfile::TempDir, Arc<dyn Store>, Arc<ManualClock>) {
@@ -620,7 +607,7 @@ mod tests {
         let id = SessionId::new(id).unwrap();
         let principal = principal.map(|name| Digest::of(name.as_bytes()));
         let (read, mut found) = (Cell::default(), false);
-        let changes_nothing = store.rows.read(|rows| {
+        let changes_nothing: Step<bool> = store.rows.read(|rows| {
             let mut open = |session: &mut Transition<'_>, _| {
                 found = session.open(&id, principal)?.is_some();
                 Ok(())

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::rows::{KeyValue, Rows, RowsMut, Transactions, Verdict};
+use super::rows::{JobError, KeyValue, Rows, RowsMut, Transactions, Verdict};
 use crate::bell::Bell;
 use crate::error::StoreError;
-use crate::session::Refusal;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -64,11 +63,11 @@ impl Memory {
 }
 
 impl Transactions for Memory {
-    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn read<T, E: JobError>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, E>) -> Result<T, E> {
         job(&Changes { before: &self.state.read(), changes: BTreeMap::new() })
     }
 
-    fn write<T>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+    fn write<T, E: JobError>(&self, mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>) -> Result<T, E> {
         let mut state = self.state.write();
         let mut transaction = Changes { before: &state, changes: BTreeMap::new() };
         match job(&mut transaction)? {

@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 
 use crate::clock::Millis;
-use crate::error::StoreError;
+use crate::error::{Error, StoreError};
 use crate::ids::Digest;
 use crate::session::{AttributeKey, IndexKey, Payload, Refusal, Values};
 
@@ -79,12 +79,42 @@ pub(crate) enum Verdict<T> {
     Abandon(T),
 }
 
+/// The error of a job that runs inside a transaction. A store tells its own failures from those of the job.
+pub(crate) trait JobError: From<StoreError> {
+    /// The failure of the store that the error reports; else the error as it is.
+    fn into_store_error(self) -> Result<StoreError, Self>;
+}
+
+impl JobError for StoreError {
+    fn into_store_error(self) -> Result<StoreError, Self> {
+        Ok(self)
+    }
+}
+
+impl JobError for Error {
+    fn into_store_error(self) -> Result<StoreError, Self> {
+        match self {
+            Error::Store(error) => Ok(error),
+            other => Err(other),
+        }
+    }
+}
+
+impl JobError for Refusal {
+    fn into_store_error(self) -> Result<StoreError, Self> {
+        match self {
+            Refusal::Error(Error::Store(error)) => Ok(error),
+            other => Err(other),
+        }
+    }
+}
+
 /// Rows under transactions.
 pub(crate) trait Transactions {
     /// Runs `job` on a snapshot.
-    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal>;
+    fn read<T, E: JobError>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, E>) -> Result<T, E>;
     /// Runs `job` while no other writer can, and commits. It may run again when space had to be made.
-    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal>;
+    fn write<T, E: JobError>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>) -> Result<T, E>;
 }
 
 /// Rows of a store, and what else a store brings.

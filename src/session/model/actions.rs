@@ -750,7 +750,7 @@ impl<'w> Stride<'w> {
             return Ok(());
         }
         let owners = self.session().owners.clone();
-        let (released, _) = must(self.world.operate(None, |transition| transition.release_everybody())?)?;
+        let (released, _) = must(self.world.operate(None, |transition| Ok(transition.release_everybody()))?)?;
         let all = owners.len() as u64;
         keep("G11", released == all, || format!("{released} owners are released and not {all}"))?;
         for owner in &owners {

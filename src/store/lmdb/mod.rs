@@ -45,13 +45,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::era;
-use super::rows::{Change, KeyValue, Rows, RowsMut, Transactions, Verdict};
+use super::rows::{Change, JobError, KeyValue, Rows, RowsMut, Transactions, Verdict};
 use crate::bell::Bell;
 use crate::dsn::Place;
 use crate::error::{Error, StoreError};
 use crate::fault;
 use crate::fork;
-use crate::session::Refusal;
 use crate::settings::{Limit, Settings};
 use environment::Environment;
 use growth::{FILE_LIMITS, Growth};
@@ -307,7 +306,7 @@ impl Files {
     }
 
     /// Refuses rows that were lost with the end of the data file, which was lengthened with zeros.
-    fn check_rows(&self) -> Result<(), Error> {
+    fn check_rows(&self) -> Result<(), StoreError> {
         let lost =
             || StoreError::corrupt(&self.generation.path, "the end of its data file is missing; reset the store");
         let checked = self.read(|rows| {
@@ -318,41 +317,39 @@ impl Files {
                 !ends_in_zeros
             })?;
             if ends_in_zeros || !crate::store::audit::contradictions(rows)?.is_empty() {
-                return Err(lost().into());
+                return Err(lost());
             }
             Ok(())
         });
-        match checked {
-            Ok(()) => Ok(()),
-            Err(Refusal::Error(Error::Store(StoreError::Lmdb { .. }))) => Err(lost().into()),
-            Err(Refusal::Error(error)) => Err(error),
-            Err(Refusal::Unsure(_)) => unreachable!("an audit asks about no process"),
-        }
+        checked.map_err(|error| match error {
+            StoreError::Lmdb { .. } => lost(),
+            error => error,
+        })
     }
 }
 
 impl Transactions for Files {
-    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn read<T, E: JobError>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, E>) -> Result<T, E> {
         let transaction = self.begin_read()?;
         fault::point("in-read");
         job(&transaction)
     }
 
-    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+    fn write<T, E: JobError>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>) -> Result<T, E> {
         self.write_within(u64::MAX, job)
     }
 }
 
 impl Files {
     /// Writes to a store that may use `limit` bytes.
-    fn write_within<T>(
+    fn write_within<T, E: JobError>(
         &self,
         limit: u64,
-        mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>,
-    ) -> Result<T, Refusal> {
+        mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>,
+    ) -> Result<T, E> {
         // What the last commit left, if it freed.
         let freed = Cell::new(None);
-        let mut try_once = || -> (Result<T, Refusal>, bool) {
+        let mut try_once = || -> (Result<T, E>, bool) {
             if let Err(error) = self.await_turn() {
                 return (Err(error.into()), false);
             }
@@ -374,7 +371,7 @@ impl Files {
                         .and_then(|()| self.commit(transaction));
                     (committed.map(|()| value).map_err(|error| self.want_of_space(error).into()), frees)
                 }
-                Err(refusal) => (Err(refusal), false),
+                Err(error) => (Err(error), false),
             }
         };
         let mut once = || {
@@ -382,17 +379,17 @@ impl Files {
             self.nudge.wake(&self.bell);
             result
         };
-        let result = match once() {
+        let (result, frees) = once();
+        let result = match result.map_err(E::into_store_error) {
             // What only frees space must not fail for want of it: the ballast gives it room.
-            (Err(Refusal::Error(Error::Store(error))), frees) if error.is_out_of_space() => {
-                if !(frees && self.ballast.lock().cut(&self.bell)) {
-                    return Err(error.into());
-                }
+            Err(Ok(error)) if frees && error.is_out_of_space() && self.ballast.lock().cut(&self.bell) => {
                 let (result, _) = once();
                 self.ballast.lock().restore(&self.bell);
                 result
             }
-            (result, _) => result,
+            Err(Ok(error)) => Err(error.into()),
+            Err(Err(error)) => Err(error),
+            Ok(value) => Ok(value),
         };
         if let (Ok(_), Some((number, used, end))) = (&result, freed.get()) {
             self.give_back_now_and_then(number, used, end);
@@ -402,15 +399,16 @@ impl Files {
 }
 
 impl Transactions for Lmdb {
-    fn read<T>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn read<T, E: JobError>(&self, job: impl FnOnce(&dyn Rows) -> Result<T, E>) -> Result<T, E> {
         self.files()?.read(job)
     }
 
-    fn write<T>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, Refusal>) -> Result<T, Refusal> {
+    fn write<T, E: JobError>(&self, job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>) -> Result<T, E> {
         let files = self.files()?;
-        files.write_within(self.limit_bytes, job).map_err(|refusal| match refusal {
-            Refusal::Error(Error::Store(error)) if error.is_out_of_space() => self.full(&files, error).into(),
-            refusal => refusal,
+        files.write_within(self.limit_bytes, job).map_err(|error: E| match error.into_store_error() {
+            Ok(error) if error.is_out_of_space() => self.full(&files, error).into(),
+            Ok(error) => error.into(),
+            Err(error) => error,
         })
     }
 }

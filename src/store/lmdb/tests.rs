@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Files, Lmdb};
 use crate::dsn::Dsn;
-use crate::session::Refusal;
+use crate::error::StoreError;
 use crate::store::rows::{Change, Transactions, Verdict};
 
 fn files() -> (tempfile::TempDir, Arc<Files>) {
@@ -17,7 +17,7 @@ fn files() -> (tempfile::TempDir, Arc<Files>) {
 
 /// Writes rows of 4 kB each, or removes them.
 fn change(files: &Files, numbers: std::ops::Range<u32>, puts: bool) {
-    let done = files.write(|rows| {
+    let done = files.write(|rows| -> Result<_, StoreError> {
         for number in numbers.clone() {
             let key = number.to_be_bytes();
             if puts {
@@ -28,7 +28,7 @@ fn change(files: &Files, numbers: std::ops::Range<u32>, puts: bool) {
         }
         Ok(Verdict::Commit { value: (), change: Change::Frees })
     });
-    if let Err(Refusal::Error(error)) = done {
+    if let Err(error) = done {
         panic!("{error}");
     }
 }
@@ -70,7 +70,7 @@ fn what_is_freed_goes_back_to_the_file_system_but_for_what_a_snapshot_shows() {
     let reader = {
         let files = files.clone();
         std::thread::spawn(move || {
-            let counted = files.read(|rows| {
+            let counted = files.read(|rows| -> Result<_, StoreError> {
                 begin.send(()).unwrap();
                 ended.recv().unwrap();
                 let mut count = 0;
@@ -80,10 +80,7 @@ fn what_is_freed_goes_back_to_the_file_system_but_for_what_a_snapshot_shows() {
                 })?;
                 Ok(count)
             });
-            counted.map_err(|refusal| match refusal {
-                Refusal::Error(error) => error.to_string(),
-                Refusal::Unsure(_) => unreachable!(),
-            })
+            counted.map_err(|error| error.to_string())
         })
     };
     begun.recv().unwrap();
@@ -98,7 +95,7 @@ fn what_is_freed_goes_back_to_the_file_system_but_for_what_a_snapshot_shows() {
     assert!(files.data_bytes() < 2 << 20, "{} of {full} bytes are left", files.data_bytes());
     // Nothing is missing, and what is free can be used again.
     change(&files, 6000..8000, true);
-    let sum = files.read(|rows| {
+    let sum = files.read(|rows| -> Result<_, StoreError> {
         let mut count = 0;
         rows.scan(&[0], &mut |_, value| {
             count += u32::from(value == [7; 4000]);

@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, RedisError, Value};
 
-use super::local::{counter, refusal_counter};
+use super::local::{counter, error_counter};
 use super::recall::decode;
 use super::{Access, BusEntries, Ear, Operation, Store, Usage};
 use crate::bell::{Counter, Counters, Ring};
@@ -59,7 +59,7 @@ use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::ids::{Digest, random_bytes};
 use crate::session::{
-    Census, Context, Decided, Effects, IndexKey, Payload, Population, Record, RecordChange, Step, StoreView,
+    Census, Context, Decided, Effects, IndexKey, Payload, Population, Record, RecordChange, Refusal, Step, StoreView,
     Transition, steady,
 };
 use crate::settings::Settings;
@@ -464,9 +464,7 @@ impl Work<'_> {
             }
             let (after, effects) = match result {
                 // What processes do is looked up, and everything is run again.
-                Err(crate::session::Refusal::Unsure(processes)) => {
-                    return Err(crate::session::Refusal::Unsure(processes));
-                }
+                Err(Refusal::Unsure(processes)) => return Err(Refusal::Unsure(processes)),
                 Err(refusal) if self.confirmed.is_some() => return Err(refusal),
                 Err(_) => {
                     self.look(&Asked::default())?;
@@ -665,8 +663,8 @@ impl Store for RedisStore {
     fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
         let done = self.transact_once(session, access, census, operation);
         let process = self.process();
-        if let Some(counter) = done.as_ref().err().and_then(refusal_counter) {
-            process.counted.add(counter, 1);
+        if let Err(Refusal::Error(error)) = &done {
+            process.count_error(error);
         }
         self.write_counted(&process, false);
         done
@@ -698,9 +696,7 @@ impl Store for RedisStore {
     }
 
     fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
-        let published = bus::publish(self, &self.process(), topic, message);
-        self.process().counted_refusal(&published);
-        published
+        bus::publish(self, &self.process(), topic, message).inspect_err(|error| self.process().count_error(error))
     }
 
     fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
@@ -712,9 +708,7 @@ impl Store for RedisStore {
     }
 
     fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
-        let used = bus::consume_once(self, &self.process(), key, ttl);
-        self.process().counted_refusal(&used);
-        used
+        bus::consume_once(self, &self.process(), key, ttl).inspect_err(|error| self.process().count_error(error))
     }
 
     fn collect_leftovers(&self, _max: usize) -> Result<bool, Error> {
@@ -858,11 +852,9 @@ impl RedisStore {
 }
 
 impl OfProcess {
-    fn counted_refusal<T>(&self, result: &Result<T, Error>) {
-        match result {
-            Err(Error::Limit(_)) => self.counted.add(Counter::LimitsHit, 1),
-            Err(Error::Store(StoreError::Full { .. })) => self.counted.add(Counter::StoreFull, 1),
-            _ => {}
+    fn count_error(&self, error: &Error) {
+        if let Some(counter) = error_counter(error) {
+            self.counted.add(counter, 1);
         }
     }
 }

@@ -4,16 +4,19 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** Messages of a topic after a cursor. */
+/** The messages of a topic that follow a cursor, as {@see Store::since()} returns them. */
 final class BusEntries
 {
     /** @param list<BusMessage> $messages */
     public function __construct(
-        /** Oldest first, without gaps between them. */
+        /** The messages, oldest first and without gaps. */
         public readonly array $messages,
-        /** Where to read on. */
+        /** The cursor to pass to the next {@see Store::since()}. */
         public readonly int $cursor,
-        /** How many messages after the old cursor the ring had dropped already: this reader fell behind. */
+        /**
+         * The number of messages after the old cursor that the ring had already dropped because this reader was too
+         * slow.
+         */
         public readonly int $missed,
     ) {
     }

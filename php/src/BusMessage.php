@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** A message of a topic of the notification bus. */
+/** A message on a topic of the notification bus. */
 final class BusMessage
 {
     public function __construct(
-        /** Its number: those of one topic rise by one, in one order for all readers. */
+        /** The number of the message. The numbers of one topic rise by one, and every reader sees the same order. */
         public readonly int $number,
         public readonly string $message,
     ) {

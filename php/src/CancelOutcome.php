@@ -4,27 +4,29 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** What a cancellation found. Only Cancelled changed anything. */
+/** The result of a cancellation. Only Cancelled means that the call changed something. */
 enum CancelOutcome: int
 {
-    /** Cancelled now. */
+    /** This call cancelled the request. */
     case Cancelled = 1;
 
-    /** There is no such request (any more). */
+    /** The session has no such request, or has it no longer. */
     case Unknown = 2;
 
-    /** Several requests with this id are in flight, and nothing says which one is meant: none was touched. */
+    /**
+     * Several requests with this id are in flight. The call cancelled none of them, because the id does not say which.
+     */
     case Ambiguous = 3;
 
-    /** The answer came first and waits to be claimed. */
+    /** The client's response arrived first and can be claimed. */
     case AlreadyAnswered = 4;
 
     /** The deadline passed first. */
     case TimedOut = 5;
 
-    /** It belongs to another owner, who alone may cancel it. */
+    /** The request belongs to another owner, and only that owner may cancel it. */
     case NotOwner = 6;
 
-    /** Cancelled before. */
+    /** An earlier call cancelled the request. */
     case AlreadyCancelled = 7;
 }

@@ -7,33 +7,34 @@ namespace McpState;
 use McpState\Internal\Json;
 
 /**
- * What claiming a pending request gave.
+ * The result of claiming a pending request.
  *
- * A request ends exactly once. The claim that says Answered, TimedOut or Cancelled is that end: it removed the request
- * and its answer together, so the next claim says Unknown.
+ * A pending request ends exactly once (G2). The claim that reports Answered, TimedOut or Cancelled ends it: the claim
+ * removes the request together with its response, and the next claim reports Unknown.
  */
 final class Claim
 {
     public function __construct(
         public readonly int $id,
         public readonly PendingStatus $status,
-        /** The client's answer as text; null unless the status is Answered. */
+        /** The client's response as JSON text; null unless the status is Answered. */
         public readonly ?string $payload,
-        /** Milliseconds to the deadline; null unless the status is Waiting. */
+        /** The milliseconds until the deadline; null unless the status is Waiting. */
         public readonly ?int $remainingMs,
     ) {
     }
 
-    /** Whether the client answered in time: `$payload` and {@see json()} hold its answer. */
+    /** Tells whether the client responded in time. If so, `$payload` and {@see json()} hold the response. */
     public function isAnswered(): bool
     {
         return $this->status === PendingStatus::Answered;
     }
 
     /**
-     * The client's answer, decoded: objects are associative arrays. Null unless the status is Answered.
+     * Decodes the client's response, with JSON objects as associative arrays. Returns null unless the status is
+     * Answered.
      *
-     * @throws Exception\InvalidArgument when the answer is not JSON
+     * @throws Exception\InvalidArgument if the response is not JSON
      */
     public function json(): mixed
     {

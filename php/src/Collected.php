@@ -4,15 +4,18 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** What one call of {@see Store::collect()} removed. */
+/** The number of sessions and owners that one call of {@see Store::collect()} removed. */
 final class Collected
 {
     public function __construct(
-        /** Expired sessions. */
+        /** The number of expired sessions. */
         public readonly int $sessions,
-        /** Owners of dead processes, or silent for too long, in the sessions looked at. */
+        /**
+         * The number of owners whose process died, or that were silent for too long, in the sessions that the call
+         * visited.
+         */
         public readonly int $owners,
-        /** Whether there is more to collect: call again. */
+        /** Whether expired sessions remain; if so, call {@see Store::collect()} again. */
         public readonly bool $more,
     ) {
     }

@@ -5,20 +5,21 @@ declare(strict_types=1);
 namespace McpState;
 
 /**
- * Whether a client's answer reached the request it answers.
+ * Tells whether a client's response reached its pending request.
  *
- * An answer that did not is discarded: nothing of it is stored, and no later request can ever get it.
+ * A response that did not reach a pending request is discarded: the store keeps none of it, and no later request can
+ * receive it (G4).
  */
 final class Delivery
 {
     private function __construct(
         public readonly bool $delivered,
-        /** Why it was discarded; null when it was delivered. */
+        /** Why the store discarded the response; null if it was delivered. */
         public readonly ?LateReason $reason,
     ) {
     }
 
-    /** The answer reached its request. */
+    /** Creates the result for a response that reached its pending request. */
     public static function delivered(): self
     {
         static $delivered;
@@ -27,7 +28,7 @@ final class Delivery
         return $delivered;
     }
 
-    /** The answer was discarded. */
+    /** Creates the result for a response that the store discarded. */
     public static function late(LateReason $reason): self
     {
         return new self(false, $reason);

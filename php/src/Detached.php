@@ -4,13 +4,16 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** What an owner left behind when it ended. */
+/** The messages and requests that an owner left behind when it ended (G11). */
 final class Detached
 {
     public function __construct(
-        /** Messages nobody took: they are gone. */
+        /** The number of outgoing messages that the owner never took. The store has dropped them. */
         public readonly int $droppedMessages,
-        /** Requests nobody claimed: an answer that comes now is late ({@see LateReason::Abandoned}). */
+        /**
+         * The number of pending requests that the owner never claimed. Their responses are late
+         * ({@see LateReason::Abandoned}).
+         */
         public readonly int $abandonedPending,
     ) {
     }

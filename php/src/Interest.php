@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** What {@see Owner::wait()} waits for. */
+/** The events that {@see Owner::wait()} can wait for. */
 enum Interest: int
 {
-    /** One of the owner's pending requests was answered, timed out or was cancelled. */
+    /** The client answered one of the owner's pending requests, or one of them timed out or was cancelled. */
     case Resolution = 1;
 
-    /** A message to deliver: one of the owner's, or a broadcast if the owner is a stream. */
+    /** An outgoing message is queued: one of the owner's or, for a stream, a broadcast. */
     case Message = 2;
 
-    /** The client cancelled an in-flight request of the owner. */
+    /** The client cancelled one of the owner's in-flight requests. */
     case Cancellation = 4;
 }

@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** Why a client's answer was discarded: it matched no waiting request of its session. */
+/** Why the store discarded a client's response: the response matched no waiting pending request of its session (G4). */
 enum LateReason: int
 {
-    /** No request of this session had this id. */
+    /** The session never had a pending request with this id. */
     case Unknown = 1;
 
-    /** The request was answered and claimed before. */
+    /** The request had already been answered and claimed. */
     case Finished = 2;
 
-    /** The request's deadline passed before the answer came. */
+    /** The deadline of the request passed before the response arrived. */
     case TimedOut = 3;
 
-    /** Another answer came first and waits to be claimed. The first one counts. */
+    /** Another response arrived first and has not been claimed yet. The first response counts. */
     case AlreadyAnswered = 4;
 
-    /** The request was cancelled before the answer came. */
+    /** The request was cancelled before the response arrived. */
     case Cancelled = 5;
 
-    /** The request's owner ended (its PHP request finished, or its process died). */
+    /** The owner of the request ended, because its PHP request finished or its process died. */
     case Abandoned = 6;
 }

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** A message to deliver to the client through exactly one owner's stream. */
+/** A JSON-RPC message that exactly one owner delivers to the client through its stream. */
 final class OutgoingMessage
 {
     public function __construct(
-        /** Rises with each message of the owner; {@see Owner::acknowledge()} takes it. */
+        /** The sequence number, which rises with each message of the owner. {@see Owner::acknowledge()} takes it. */
         public readonly int $sequence,
-        /** The JSON-RPC message as text, ready to be sent. */
+        /** The JSON-RPC message as text, ready to send. */
         public readonly string $body,
-        /** What was given with the message when it was queued; never sent. */
+        /** The context that the caller queued together with the message. It is never sent. */
         public readonly string $context,
     ) {
     }

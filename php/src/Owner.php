@@ -10,11 +10,11 @@ use McpState\Internal\Json;
 /**
  * One exchange being served: the HTTP request, stream or fiber that delivers messages to the client.
  *
- * What is queued, asked or begun here is this owner's alone (G3): no other stream takes its messages, claims its
- * answers or sees its timeouts.
+ * The messages and requests of an owner belong to that owner alone (G3): no other owner takes its messages, claims its
+ * responses or sees its timeouts.
  *
  * Every operation throws {@see Exception\OwnerExpired} once the owner has ended (see {@see Session::attach()}) and
- * {@see Exception\SessionNotFound} once the session is gone.
+ * {@see Exception\SessionNotFound} once the session has ended (G7).
  */
 final class Owner
 {
@@ -22,18 +22,18 @@ final class Owner
     public function __construct(
         public readonly Session $session,
         private readonly Native\Session|Ffi\Session $driver,
-        /** Names the owner: opaque, unique, not guessable. */
+        /** The owner token: random, unique and impossible to guess. */
         public readonly string $token,
     ) {
     }
 
     /**
-     * Queues a message to the client.
+     * Queues an outgoing message, which only this owner delivers (G3).
      *
      * @param string|array<array-key, mixed> $message a JSON-RPC message
-     * @param string                         $context kept with the message, for whoever sends it
+     * @param string                         $context stored with the message and returned to the code that sends it
      *
-     * @return int its sequence number among the owner's messages
+     * @return int the sequence number of the message among the owner's messages
      *
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
@@ -50,8 +50,8 @@ final class Owner
     }
 
     /**
-     * Removes at most $max messages from the queue, in order, to be sent now: at most once, since a process that dies
-     * before it has written them takes them along. A stream also gets the session's broadcasts.
+     * Removes at most $max messages from the queue and returns them in order. Delivery is at most once: if the process
+     * dies before it has sent the messages, they are lost. A stream also receives the session's broadcasts.
      *
      * @return list<OutgoingMessage>
      *
@@ -67,8 +67,9 @@ final class Owner
     }
 
     /**
-     * The same messages, kept until {@see acknowledge()}: at least once. Broadcasts are this owner's from here on, and
-     * return to the session if it ends without acknowledging them.
+     * Returns the same messages as {@see takeOutgoing()}, but keeps them until {@see acknowledge()}. Delivery is at
+     * least once. A broadcast now belongs to this owner, and returns to the session if the owner ends without
+     * acknowledging it.
      *
      * @return list<OutgoingMessage>
      *
@@ -84,9 +85,9 @@ final class Owner
     }
 
     /**
-     * Removes the messages up to and with sequence number $upTo.
+     * Removes the owner's messages up to and including sequence number $upTo.
      *
-     * @return int how many
+     * @return int the number of removed messages
      *
      * @throws Exception\InvalidArgument
      */
@@ -100,13 +101,14 @@ final class Owner
     }
 
     /**
-     * Asks the client something: gives $message an id, registers it as pending and queues it, all at once. Send what
-     * {@see takeOutgoing()} gives, then {@see PendingRequest::await()} the answer.
+     * Sends a request to the client: generates an id for $message, registers the pending request and queues the
+     * message, in one transaction. Deliver the messages of {@see takeOutgoing()} afterwards, then call
+     * {@see PendingRequest::await()}.
      *
      * @param string|array<array-key, mixed> $message   a JSON-RPC request without `id`
-     * @param int|null                       $timeoutMs milliseconds after which the request times out and its answer
+     * @param int|null                       $timeoutMs milliseconds after which the request times out and its response
      *                                                  is late; null: the store's `request_timeout_ms`
-     * @param string                         $context   kept with the message, for whoever sends it
+     * @param string                         $context   stored with the message and returned to the code that sends it
      *
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
@@ -128,13 +130,13 @@ final class Owner
     }
 
     /**
-     * Registers a request to the client that is sent by other means.
+     * Registers a pending request that the caller sends to the client without the outgoing queue.
      *
-     * @param int      $id        best from {@see Session::nextRequestId()}
-     * @param int|null $timeoutMs milliseconds after which it times out; null: the store's `request_timeout_ms`
-     * @param string   $method    for display: at most 128 bytes
+     * @param int      $id        a JSON-RPC id, preferably from {@see Session::nextRequestId()}
+     * @param int|null $timeoutMs milliseconds after which the request times out; null: the store's `request_timeout_ms`
+     * @param string   $method    the JSON-RPC method to show in listings, at most 128 bytes
      *
-     * @throws Exception\DuplicateRequestId when the session has a pending request with this id
+     * @throws Exception\DuplicateRequestId if the session already has a pending request with this id
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
      */
@@ -148,21 +150,24 @@ final class Owner
 
         if ($remainingMs === null) {
             throw new Exception\DuplicateRequestId(
-                "a pending request of this session has the id $id already; nextRequestId() gives one that is free"
+                "this session already has a pending request with the id $id; nextRequestId() returns a free one"
             );
         }
 
         return new PendingRequest($this, $this->driver, $id);
     }
 
-    /** The pending request with this id. Asks nothing of the store: {@see PendingRequest::claim()} tells. */
+    /**
+     * Returns an object for the pending request with this id. This method does not access the store;
+     * {@see PendingRequest::claim()} reports whether the request exists.
+     */
     public function pendingRequest(int $id): PendingRequest
     {
         return new PendingRequest($this, $this->driver, $id);
     }
 
     /**
-     * This owner's pending requests.
+     * Lists this owner's pending requests.
      *
      * @return list<PendingInfo>
      */
@@ -176,8 +181,8 @@ final class Owner
     }
 
     /**
-     * Claims this owner's next resolved request, answered, timed out or cancelled; null when none is. For loops that
-     * serve several requests at once.
+     * Claims the next of this owner's requests that was answered, timed out or was cancelled; null if there is none.
+     * This suits loops that serve several requests at once.
      */
     public function claimAny(): ?Claim
     {
@@ -205,8 +210,9 @@ final class Owner
     }
 
     /**
-     * Waits for something of interest that is newer than $after: one slice, at most $waitMs and at most one second. It
-     * sleeps until another process wakes it; nothing is polled (G9). Call it in a loop with the result's cursor:
+     * Waits for an event of interest that is newer than $after. One call is one slice of at most $waitMs and at most
+     * one second. The process sleeps until another process wakes it, without polling (G9). Call this method in a loop
+     * and pass the cursor of the last result:
      *
      *     $after = 0;
      *     do {
@@ -215,8 +221,9 @@ final class Owner
      *         // send $owner->takeOutgoing(), or a keep-alive
      *     } while ($result->status !== WaitStatus::Destroyed);
      *
-     * @param int      $after       the cursor of the last result for the same interest; 0: whatever is there counts
-     * @param Interest ...$interest none: all of them
+     * @param int      $waitMs      the longest wait in milliseconds
+     * @param int      $after       the cursor of the last result for the same interest; 0: earlier events count too
+     * @param Interest ...$interest the events to wait for; none: all of them
      *
      * @throws Exception\InvalidArgument
      */
@@ -238,12 +245,12 @@ final class Owner
     }
 
     /**
-     * Says that this owner serves the client's request with this JSON-RPC id. Requests in flight with equal ids keep
-     * their own answers (G6).
+     * Registers an in-flight request: this owner serves the client's request with this JSON-RPC id. In-flight requests
+     * with equal ids keep their own responses, unless the policy rejects the second one (G6).
      *
-     * @param int|string $rpcId as the client sent it: `1` is not `"1"`
+     * @param int|string $rpcId the id exactly as the client sent it: `1` is not `"1"`
      *
-     * @return bool false: the id is in flight and the policy is Reject
+     * @return bool false if a request with this id is in flight and the policy is Reject
      *
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
@@ -258,9 +265,11 @@ final class Owner
     }
 
     /**
-     * Says that the client's request has been served.
+     * Ends the in-flight request with this JSON-RPC id, which the owner has served.
      *
-     * @return bool|null whether the client cancelled it meanwhile; null when this owner had no such request in flight
+     * @param int|string $rpcId the id exactly as the client sent it: `1` is not `"1"`
+     *
+     * @return bool|null whether the client cancelled the request; null if this owner had no such request in flight
      *
      * @throws Exception\InvalidArgument
      */
@@ -274,7 +283,10 @@ final class Owner
     }
 
     /**
-     * Whether the client has cancelled this in-flight request. A wait can hear of it: {@see Interest::Cancellation}.
+     * Tells whether the client has cancelled this in-flight request. {@see wait()} reports the event as
+     * {@see Interest::Cancellation}.
+     *
+     * @param int|string $rpcId the id exactly as the client sent it: `1` is not `"1"`
      *
      * @throws Exception\InvalidArgument
      */
@@ -297,7 +309,10 @@ final class Owner
         }
     }
 
-    /** Ends the owner now and drops what it has not delivered or claimed; null when it had ended before. */
+    /**
+     * Ends the owner and drops the messages and requests that it has not delivered or claimed (G11). Returns null if
+     * the owner had already ended.
+     */
     public function detach(): ?Detached
     {
         try {

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** A pending request as it stood when it was listed. Looking changes nothing. */
+/** A snapshot of a pending request. Reading it changes nothing in the store. */
 final class PendingInfo
 {
     public function __construct(
         public readonly int $id,
-        /** What a claim would have said. */
+        /** The status that a claim would have reported at the time of the snapshot. */
         public readonly PendingStatus $status,
-        /** Milliseconds to the deadline; 0 unless the status is Waiting. */
+        /** The milliseconds until the deadline; 0 unless the status is Waiting. */
         public readonly int $remainingMs,
-        /** The JSON-RPC method, '' if it was not given. */
+        /** The JSON-RPC method; empty if the caller gave none. */
         public readonly string $method,
     ) {
     }

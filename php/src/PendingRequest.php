@@ -7,10 +7,10 @@ namespace McpState;
 use McpState\Internal\FailureKind;
 
 /**
- * A request to the client, waiting for its answer.
+ * A request from the server to the client that awaits its response.
  *
  * It ends exactly once (G2): answered, timed out, cancelled, or abandoned because its owner ended. The store decides
- * which, so whoever asks, in whatever process, hears the same.
+ * how it ends, so all processes get the same result.
  */
 final class PendingRequest
 {
@@ -18,14 +18,14 @@ final class PendingRequest
     public function __construct(
         public readonly Owner $owner,
         private readonly Native\Session|Ffi\Session $driver,
-        /** The JSON-RPC id the client sees. */
+        /** The JSON-RPC id that the client sees. */
         public readonly int $id,
     ) {
     }
 
     /**
-     * Takes the outcome if there is one. Answered, TimedOut and Cancelled remove the request; Waiting, NotOwner and
-     * Unknown change nothing. An answer that came in time counts, also when it is claimed after the deadline.
+     * Claims the request. Answered, TimedOut and Cancelled remove the request; Waiting, NotOwner and Unknown change
+     * nothing. A response that arrived before the deadline counts even if it is claimed after the deadline.
      *
      * @throws Exception\OwnerExpired
      * @throws Exception\SessionNotFound
@@ -42,7 +42,7 @@ final class PendingRequest
     }
 
     /**
-     * The client's answer without claiming it; null when there is none.
+     * Returns the client's response as JSON text without claiming it; null if there is none.
      *
      * @throws Exception\OwnerExpired
      * @throws Exception\SessionNotFound
@@ -57,8 +57,8 @@ final class PendingRequest
     }
 
     /**
-     * Gives the request up: an answer that still comes is late. Outcomes: Cancelled, Unknown, AlreadyAnswered,
-     * TimedOut, AlreadyCancelled, NotOwner.
+     * Cancels the request; a response that arrives afterwards is late (G4). The possible outcomes are Cancelled,
+     * Unknown, AlreadyAnswered, TimedOut, AlreadyCancelled and NotOwner.
      *
      * @throws Exception\OwnerExpired
      * @throws Exception\SessionNotFound
@@ -73,21 +73,24 @@ final class PendingRequest
     }
 
     /**
-     * Waits until the request is resolved, and claims it. The process sleeps meanwhile and wakes when the answer comes
-     * (G9), at least once a second, and for signals.
+     * Waits until the request is resolved, and claims it. The process sleeps until the response arrives (G9). It also
+     * wakes at least once a second, and for signals.
      *
      *     $claim = $owner->sendRequest($question)->await(onSlice: fn () => $stream->keepAlive());
      *
-     * Nothing is sent to the client here: deliver {@see Owner::takeOutgoing()} first, or in $onSlice.
+     * This method sends nothing to the client: deliver the messages of {@see Owner::takeOutgoing()} before the call, or
+     * in $onSlice.
      *
-     * @param int|null                 $waitMs  how long at most, besides the request's own timeout; when it has passed
-     *                                          the claim says Waiting, and the request goes on
-     * @param (\Closure(): mixed)|null $onSlice runs whenever the wait woke up and the request still waits, for
-     *                                          keep-alives; what it throws ends the wait, and the request goes on
+     * @param int|null                 $waitMs  the longest wait in milliseconds; null: until the request's own
+     *                                          deadline. After a shorter wait the claim reports Waiting, and the
+     *                                          request stays pending
+     * @param (\Closure(): mixed)|null $onSlice runs each time the process wakes and the request is still pending, for
+     *                                          example to send a keep-alive. An exception from $onSlice ends the wait,
+     *                                          and the request stays pending
      *
-     * @throws Exception\SessionNotFound when the session is gone, also when it goes while this waits
+     * @throws Exception\SessionNotFound if the session has ended, or ends during the wait
      * @throws Exception\OwnerExpired
-     * @throws Exception\InvalidArgument when $waitMs is negative
+     * @throws Exception\InvalidArgument if $waitMs is negative
      */
     public function await(?int $waitMs = null, ?\Closure $onSlice = null): Claim
     {
@@ -109,7 +112,7 @@ final class PendingRequest
                 $onSlice();
             }
 
-            // One more than what is left, so that the next claim is past the deadline and not just before it.
+            // The slice ends 1 ms after the deadline, so that the next claim reports TimedOut instead of Waiting.
             $sliceMs = \min(1000, (int) $claim->remainingMs + 1);
 
             if ($waitMs !== null) {

@@ -8,27 +8,28 @@ use McpState\Internal\FailureKind;
 use McpState\Internal\Json;
 
 /**
- * One MCP session as this process sees it. Nothing is kept here: each call asks the store, so two objects for one
- * session, in whatever processes, always agree.
+ * One MCP session. An object holds no state of the session: each call reads the store, so all objects for one session
+ * agree, in all processes.
  *
- * **Gone is gone** (G7). Once the session was destroyed, expired or was evicted, every operation throws
- * {@see Exception\SessionNotFound}, also when a new session has taken the id. Only `touch()` and `destroy()` answer
- * false instead.
+ * **The end of a session is final** (G7). Once the session was destroyed, has expired or was evicted, every operation
+ * throws {@see Exception\SessionNotFound}, even if a new session has taken the id. Only `touch()` and `destroy()`
+ * return false instead.
  *
- * **Attributes** are values under dotted keys, for anything `json_encode` takes. `get('client')` assembles everything
- * stored under `client.…`; `set('client', …)` replaces it all; `set('client.name', …)` changes just that and never
- * disturbs keys it does not name. Each call is atomic; get-then-set is not, use {@see update()}. Values come back as
- * JSON brings them: objects as associative arrays. A value of null counts as absent, as for `isset()` and `??`.
- * A key is at most 255 bytes of UTF-8 without control characters, and no part between the dots is empty.
+ * **Attributes** are values under dotted keys. A value is anything that `json_encode` accepts. `get('client')`
+ * assembles all values stored under `client.…`. `set('client', …)` replaces all of them. `set('client.name', …)`
+ * changes only that value and never disturbs keys that it does not name. Each call is atomic, but `get()` followed by
+ * `set()` is not: use {@see update()}. Values return as decoded JSON, with objects as associative arrays. A null value
+ * counts as absent, as in `isset()` and `??`. A key has at most 255 bytes of UTF-8 without control characters, and no
+ * segment between its dots is empty.
  *
- * **Owners** ({@see attach()}) hold what belongs to one exchange: its outgoing messages and its requests to the client.
+ * **Owners** ({@see attach()}) hold the outgoing messages and pending requests of one exchange.
  */
 final class Session
 {
-    /** How often {@see update()} tries. Each time it fails another process has succeeded. */
+    /** The number of attempts of {@see update()}. Each failed attempt means that another process has succeeded. */
     private const UPDATE_ATTEMPTS = 1000;
 
-    /** As the client sends it in `Mcp-Session-Id`. */
+    /** The id that the client sends in `Mcp-Session-Id`. */
     public readonly string $id;
 
     /** @internal Use {@see Store::createSession()} and {@see Store::openSession()}. */
@@ -37,7 +38,7 @@ final class Session
         $this->id = $id ?? $driver->id();
     }
 
-    /** Says that the session is in use, which puts off its expiry; false when it is gone. */
+    /** Renews the session's expiry; false if the session has ended. */
     public function touch(): bool
     {
         try {
@@ -47,7 +48,7 @@ final class Session
         }
     }
 
-    /** Ends the session for good (G7) and wakes everybody who waits on it; false when it was gone already. */
+    /** Ends the session for good (G7) and wakes all owners that wait on it; false if the session had already ended. */
     public function destroy(): bool
     {
         try {
@@ -58,7 +59,8 @@ final class Session
     }
 
     /**
-     * What the session holds, its age, and how many answers came late, by reason.
+     * Returns the session's counts, ages in milliseconds and sizes in bytes, and its number of late responses by
+     * reason.
      *
      * @return array{
      *     id: string,
@@ -88,13 +90,15 @@ final class Session
     }
 
     /**
-     * Starts an owner for the exchange this PHP request serves.
+     * Attaches a new owner for the exchange that this PHP request serves.
      *
-     * It ends with {@see Owner::detach()}, at the latest when the PHP request ends, fatal errors included, or when the
-     * process dies. What it has not delivered or claimed by then is dropped (G11).
+     * The owner ends with {@see Owner::detach()}, or when the PHP request ends (also by a fatal error), or when its
+     * process dies. Its undelivered messages and unclaimed requests are dropped then (G11).
      *
-     * @param int|null $leaseMs how long a silent owner of a dead process is kept; null: the store's `lease_ms`. Every
-     *                          operation of the owner renews it. An owner whose process lives outlasts its lease
+     * @param OwnerKind $kind    whether the owner can also deliver broadcasts
+     * @param int|null  $leaseMs milliseconds that the store keeps a silent owner whose process died; null: the store's
+     *                           `lease_ms`. Every operation of the owner renews the lease. An owner whose process lives
+     *                           outlasts its lease
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
@@ -110,8 +114,8 @@ final class Session
     }
 
     /**
-     * The owner with this token, which {@see attach()} made earlier. Asks nothing of the store: if the owner has ended,
-     * its operations throw {@see Exception\OwnerExpired}.
+     * Returns the owner with this token, which {@see attach()} created earlier. This method does not access the store:
+     * if the owner has ended, its operations throw {@see Exception\OwnerExpired}.
      */
     public function owner(string $token): Owner
     {
@@ -119,7 +123,7 @@ final class Session
     }
 
     /**
-     * The value under $key, or $default when there is none.
+     * Returns the value under $key, or $default if there is none.
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\InvalidArgument
@@ -136,7 +140,7 @@ final class Session
     }
 
     /**
-     * Whether there is a value under $key, as `isset()` would say.
+     * Tells whether $key has a value, with the meaning of `isset()`.
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\InvalidArgument
@@ -153,7 +157,7 @@ final class Session
     }
 
     /**
-     * All attributes as one snapshot, nested by the parts of their keys.
+     * Returns all attributes as one snapshot, nested by the segments of their keys.
      *
      * @return array<array-key, mixed>
      *
@@ -171,12 +175,13 @@ final class Session
     }
 
     /**
-     * Stores $value under $key; what was under `$key.…` is replaced, everything else is left alone.
+     * Stores $value under $key. It replaces the values under `$key.…` and leaves all others unchanged (G1).
      *
      * @throws Exception\SessionNotFound
-     * @throws Exception\LimitExceeded when the attributes grow too large
-     * @throws Exception\InvalidArgument for a bad key, a value that JSON cannot express (such as invalid UTF-8), or one
-     *         that is nested more than 100 deep, the segments of $key included
+     * @throws Exception\LimitExceeded if the attributes would exceed `max_attribute_bytes`
+     * @throws Exception\InvalidArgument for a malformed key, for a value that JSON cannot express (such as invalid
+     *                                   UTF-8), or for a value nested more than 100 levels deep, the segments of $key
+     *                                   included
      */
     public function set(string $key, mixed $value): void
     {
@@ -190,7 +195,7 @@ final class Session
     }
 
     /**
-     * Removes what is under $key; false when there was nothing.
+     * Removes the value under $key; false if there was none.
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\InvalidArgument
@@ -205,7 +210,8 @@ final class Session
     }
 
     /**
-     * Removes the value under $key and returns it: of several callers exactly one gets it. $default when there is none.
+     * Removes the value under $key and returns it, or $default if there is none. If several callers take the value at
+     * the same time, exactly one of them receives it (G1).
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\InvalidArgument
@@ -222,9 +228,9 @@ final class Session
     }
 
     /**
-     * Stores $value if there is none under $key: of several callers exactly one succeeds.
+     * Stores $value if $key has no value. If several callers try at the same time, exactly one of them succeeds (G1).
      *
-     * @return bool whether it was stored
+     * @return bool whether this call stored the value
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
@@ -242,15 +248,15 @@ final class Session
     }
 
     /**
-     * Removes and sets several keys at once; nobody sees a state in between. Removals come first, then the values in
-     * the order given, so `patch(['a.b' => 1], ['a'])` leaves `a` with nothing but `b`.
+     * Removes and sets several keys in one transaction, so that no reader sees a state in between. The removals come
+     * first, then the values in the given order: `patch(['a.b' => 1], ['a'])` leaves only `b` under `a`.
      *
      * @param array<array-key, mixed> $set    values by key
      * @param list<string>            $remove keys
      *
      * @throws Exception\SessionNotFound
-     * @throws Exception\LimitExceeded then nothing was changed
-     * @throws Exception\InvalidArgument then nothing was changed
+     * @throws Exception\LimitExceeded if a limit is exceeded; no key was changed
+     * @throws Exception\InvalidArgument for a malformed key or value; no key was changed
      */
     public function patch(array $set, array $remove = []): void
     {
@@ -272,10 +278,11 @@ final class Session
     }
 
     /**
-     * Stores $value if the value under $key is $expected, compared as JSON values (the order of an object's keys does
-     * not matter). Null stands for "no value" on both sides: an expected null means absent, a $value of null removes.
+     * Stores $value if the value under $key equals $expected. The comparison is between JSON values, so the order of an
+     * object's keys does not matter. Null means "no value": a null $expected requires that $key is absent, and a null
+     * $value removes it.
      *
-     * @return bool whether it was stored
+     * @return bool whether this call stored or removed the value
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
@@ -294,10 +301,10 @@ final class Session
     }
 
     /**
-     * Replaces the value under $key by what $fn makes of it, without losing anybody's update (G1).
+     * Replaces the value under $key with the result of $fn, without losing updates of other processes (G1).
      *
-     * $fn runs outside any lock. When another process changed the value meanwhile it runs again on the new value, so it
-     * should do nothing but compute. Null, given or returned, means "no value".
+     * $fn runs outside of any lock. If another process changes the value meanwhile, $fn runs again with the new value,
+     * so it must have no side effects. Null as argument or result means "no value".
      *
      *     $count = $session->update('visits', fn (?int $n) => ($n ?? 0) + 1);
      *
@@ -305,9 +312,9 @@ final class Session
      *
      * @param \Closure(mixed): T $fn
      *
-     * @return T what was stored
+     * @return T the stored value
      *
-     * @throws Exception\UpdateConflict when others were faster a thousand times in a row
+     * @throws Exception\UpdateConflict if other processes changed the value before each of a thousand attempts
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
      * @throws Exception\InvalidArgument
@@ -316,7 +323,7 @@ final class Session
     {
         try {
             for ($attempt = 0; $attempt < self::UPDATE_ATTEMPTS; ++$attempt) {
-                // Many writers of one value take turns better when the losers step back for a moment.
+                // Concurrent writers of one value conflict less often if the losers pause for a moment.
                 if ($attempt > 2) {
                     \usleep(\random_int(0, 50 * \min($attempt, 20)));
                 }
@@ -333,18 +340,18 @@ final class Session
         }
 
         throw new Exception\UpdateConflict(
-            "the value under \"$key\" was changed by others before each of " . self::UPDATE_ATTEMPTS . ' attempts'
+            "other processes changed the value under \"$key\" before each of " . self::UPDATE_ATTEMPTS . ' attempts'
         );
     }
 
     /**
-     * Queues a message that no exchange owns (a notification from a queue worker, say) for whichever stream owner takes
-     * it first: exactly one of them sends it, a plain reply never does.
+     * Queues a broadcast, for example a notification from a queue worker. Exactly one stream owner delivers it; a plain
+     * reply never does.
      *
      * @param string|array<array-key, mixed> $message a JSON-RPC message
-     * @param string                         $context kept with the message, for whoever sends it
+     * @param string                         $context stored with the message and returned to the code that sends it
      *
-     * @return int its number among the session's broadcasts
+     * @return int the number of the message among the session's broadcasts
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
@@ -362,7 +369,7 @@ final class Session
     }
 
     /**
-     * An integer that no other request to the client of this session has (G5), whichever process asks.
+     * Returns an integer that no other request to the client of this session has, across all processes (G5).
      *
      * @throws Exception\SessionNotFound
      */
@@ -376,12 +383,12 @@ final class Session
     }
 
     /**
-     * Hands a client's answer to the request it answers and wakes the owner that waits for it. An answer that matches
-     * no waiting request is discarded, and the reason says why (G4).
+     * Delivers a client's response to its pending request and wakes the owner that waits for it. The store discards a
+     * response that matches no waiting request, and the result gives the reason (G4).
      *
-     * @param mixed                          $id      as the client sent it. Ids of requests to the client are integers,
-     *                                                so any other type is unknown: `"7"` is not `7`
-     * @param string|array<array-key, mixed> $payload the answer
+     * @param mixed                          $id      the id exactly as the client sent it. The ids of pending requests
+     *                                                are integers, so any other type is unknown: `"7"` is not `7`
+     * @param string|array<array-key, mixed> $payload the response
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\LimitExceeded
@@ -406,9 +413,9 @@ final class Session
 
     /**
      * Marks the in-flight request with this JSON-RPC id as cancelled and wakes its owner (`notifications/cancelled`).
-     * Outcomes: Cancelled, Unknown, Ambiguous.
+     * The possible outcomes are Cancelled, Unknown and Ambiguous.
      *
-     * @param int|string $rpcId as the client sent it: `1` is not `"1"`
+     * @param int|string $rpcId the id exactly as the client sent it: `1` is not `"1"`
      *
      * @throws Exception\SessionNotFound
      * @throws Exception\InvalidArgument
@@ -423,7 +430,7 @@ final class Session
     }
 
     /**
-     * The pending requests of all owners.
+     * Lists the pending requests of all owners.
      *
      * @return list<PendingInfo>
      *

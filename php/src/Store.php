@@ -9,24 +9,25 @@ use McpState\Internal\FailureKind;
 use McpState\Internal\Host;
 
 /**
- * Where the sessions are: one store, shared by every process that opens the same DSN.
+ * A store, which holds the sessions and is shared by all processes that open the same DSN.
  *
  *     $store = Store::open('shm://shop');
  *     $session = $store->openSession($id) ?? $store->createSession();
  *
- * DSNs: `shm://NAME` (shared memory of one machine), `file:///DIR` (a directory; survives a restart of the machine),
- * `memory://` (one process, for tests). Options follow as a query: `shm://shop?ttl_ms=600000&max_sessions=500`.
- * All of them: docs/settings.md.
+ * The DSN is one of `shm://NAME` (shared memory of one machine), `file:///DIR` (a directory, which survives a restart
+ * of the machine), `redis://HOST` (a Redis or Valkey server) and `memory://` (one process, for tests). Options follow
+ * as a query: `shm://shop?ttl_ms=600000&max_sessions=500`. See docs/settings.md for all of them.
  *
- * Every operation, here and on {@see Session} and {@see Owner}, is one transaction: it happens in full or not at all
- * (G8), and concurrent ones behave as if done one at a time (G1). All durations are milliseconds, all sizes bytes.
+ * Every operation here and on {@see Session} and {@see Owner} is one transaction: the store applies it in full or not
+ * at all (G8), and concurrent operations behave as if they ran one at a time (G1). All durations are in milliseconds,
+ * all sizes in bytes.
  *
- * Any operation may throw {@see Exception\StoreUnavailable} or another {@see Exception\ExceptionInterface} when the
- * store itself is in trouble; the methods below name only what a healthy store throws.
+ * Any operation may throw {@see Exception\StoreUnavailable} or another {@see Exception\ExceptionInterface} if the store
+ * itself fails. The methods below list only the exceptions that a healthy store throws.
  */
 final class Store
 {
-    /** The `Native\API_VERSION` this library is written for. */
+    /** The `Native\API_VERSION` that this library requires. */
     private const API_VERSION = 1;
 
     private function __construct(private readonly Native\Engine|Ffi\Engine $driver)
@@ -34,15 +35,16 @@ final class Store
     }
 
     /**
-     * Opens the store, once for each process and DSN; opening it again costs next to nothing.
+     * Opens the store. Each process opens a DSN only once; further calls are cheap.
      *
-     * @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn`
+     * @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, or without it the ini setting
+     *                         `mcp_state.dsn`
      *
-     * @throws Exception\BackendMissing when neither the extension nor, by FFI, the C library is there and fits; the
-     *                                  message says what to install
+     * @throws Exception\BackendMissing if this PHP has neither the extension nor, through FFI, the C library in a
+     *                                  version that fits; the message says what to install
      * @throws Exception\InvalidDsn
-     * @throws Exception\StoreUnavailable when the store's place cannot be used; the message says how to mend it
-     * @throws Exception\StoreIncompatible when another version made the store
+     * @throws Exception\StoreUnavailable if the store cannot be reached or opened; the message says what to do
+     * @throws Exception\StoreIncompatible if the store was created by an incompatible version
      */
     public static function open(#[\SensitiveParameter] ?string $dsn = null): self
     {
@@ -53,7 +55,7 @@ final class Store
         $dsn ??= \getenv('MCP_STATE_DSN') ?: null;
 
         try {
-            // The extension that fits, as nearly always, is found here: a class more to load would cost every request.
+            // This check of the common case avoids loading one more class in every request.
             $fits = \defined('McpState\Native\API_VERSION') && Native\API_VERSION === self::API_VERSION;
 
             return new self($fits ? Native\Engine::open($dsn) : Driver::open($dsn, self::API_VERSION));
@@ -62,17 +64,17 @@ final class Store
         }
     }
 
-    /** Whether the host disables any function; nearly none does, and a class more to load would cost every request. */
+    /** Tells whether `disable_functions` is set. The check is here to avoid loading one more class in every request. */
     private static function isRestricted(): bool
     {
         try {
             return (string) \ini_get('disable_functions') !== '';
         } catch (\Error) {
-            return true; // ini_get itself.
+            return true; // `ini_get` itself is disabled.
         }
     }
 
-    /** The DSN in use, without passwords. */
+    /** Returns the DSN of the store without passwords. */
     public function dsn(): string
     {
         try {
@@ -86,12 +88,13 @@ final class Store
      * Creates a session.
      *
      * @param string|null $id        1 to 255 visible ASCII characters; null: a random UUID
-     * @param int|null    $ttlMs     how long the session lives without being used; null: the store's `ttl_ms`.
-     *                               It never expires while one of its owners lives
-     * @param string|null $principal who the session belongs to: to everybody else it is not there (G12)
+     * @param int|null    $ttlMs     milliseconds that the session lives without being used; null: the store's `ttl_ms`.
+     *                               A session never expires while one of its owners lives
+     * @param string|null $principal the principal that the session belongs to; for all others the session does not
+     *                               exist (G12)
      *
-     * @throws Exception\SessionExists when there is a session with this id; it is left as it is
-     * @throws Exception\LimitExceeded when the store or the principal has too many sessions and none can give way
+     * @throws Exception\SessionExists if a session with this id exists; that session is unchanged
+     * @throws Exception\LimitExceeded if the store or the principal has too many sessions and none can be evicted
      * @throws Exception\InvalidArgument
      */
     public function createSession(?string $id = null, ?int $ttlMs = null, ?string $principal = null): Session
@@ -103,7 +106,7 @@ final class Store
         }
 
         if ($session === null) {
-            // Whoever has a whole id has the session, so no message shows one.
+            // A session id is a secret, so the message shows only its beginning.
             throw new Exception\SessionExists(
                 'session ' . \substr((string) $id, 0, 8) . '… exists already; without an id, a random one is chosen'
             );
@@ -113,8 +116,8 @@ final class Store
     }
 
     /**
-     * The session with this id, or null: it never existed, has expired, was destroyed, or is somebody else's. Nothing
-     * tells these apart (G12).
+     * Returns the session with this id, or null if it does not exist, has ended, or belongs to another principal. The
+     * caller cannot tell these cases apart (G12).
      *
      * @throws Exception\InvalidArgument
      */
@@ -130,7 +133,7 @@ final class Store
     }
 
     /**
-     * Ends a session for good (G7); false when there was none that belongs to $principal.
+     * Ends a session for good (G7); false if $principal has no such session.
      *
      * @throws Exception\InvalidArgument
      */
@@ -140,15 +143,16 @@ final class Store
     }
 
     /**
-     * The waiting room: each exchange that waits for its client {@see Session::attach()}es to it, and detaches afterwards.
-     * When $places wait already, a further one gets {@see Exception\LimitExceeded}. A place ends with its process, too.
-     * The room is in no list of sessions, and nothing else is done with it.
+     * Returns the waiting room, a special session whose owners are the exchanges that wait for their clients. Such an
+     * exchange calls {@see Session::attach()} on the room before it waits, and detaches afterwards. If all places are
+     * taken, `attach()` throws {@see Exception\LimitExceeded}. The place of a process that died becomes free (G11). The
+     * room appears in no list of sessions and serves no other purpose.
      *
-     * {@see Sdk\SessionManager} does this for its exchanges.
+     * {@see Sdk\SessionManager} uses the waiting room for its exchanges.
      *
-     * @param int|null $places null: the store's `max_waiting`
+     * @param int|null $places the number of places; null: the store's `max_waiting`
      *
-     * @return Session|null null when neither is set, and nobody counts
+     * @return Session|null null if neither $places nor `max_waiting` sets a limit
      *
      * @throws Exception\InvalidArgument
      */
@@ -164,9 +168,9 @@ final class Store
     }
 
     /**
-     * Removes at most $limit expired sessions, and the owners of dead processes found on the way (G11). The cost grows
-     * with what is removed, not with what is stored. (What else a dead owner left goes when an answer to it comes, or
-     * the session's next owner.)
+     * Removes at most $limit expired sessions, and releases the owners of dead processes in the sessions that it visits
+     * (G11). The cost grows with the number of removed sessions, not with the number of stored ones. (Attaching a new
+     * owner, or delivering a response to a dead owner, releases dead owners of that session as well.)
      *
      * @throws Exception\InvalidArgument
      */
@@ -182,7 +186,7 @@ final class Store
     }
 
     /**
-     * What the store holds, what it has counted since it was made, its limits and its place.
+     * Returns the store's contents in numbers, its counters since it was created, its limits and its place.
      *
      * @return array{
      *     sessions: int,
@@ -205,12 +209,12 @@ final class Store
     }
 
     /**
-     * Appends a message to a topic of the notification bus, for readers in any process. The topic keeps a bounded
-     * number of messages and drops the oldest.
+     * Appends a message to a topic of the notification bus, for readers in all processes. A topic keeps a bounded
+     * number of messages and drops the oldest (G10).
      *
-     * @return int the message's number; those of one topic rise by one
+     * @return int the number of the message; the numbers of one topic rise by one
      *
-     * @throws Exception\LimitExceeded when the message is too long
+     * @throws Exception\LimitExceeded if the message is too long
      * @throws Exception\InvalidArgument
      */
     public function publish(string $topic, string $message): int
@@ -223,7 +227,7 @@ final class Store
     }
 
     /**
-     * The number of the topic's newest message, 0 when there is none: where a new reader starts.
+     * Returns the number of the topic's newest message, or 0 if there is none. A new reader starts with this cursor.
      *
      * @throws Exception\InvalidArgument
      */
@@ -237,8 +241,8 @@ final class Store
     }
 
     /**
-     * At most $max messages of the topic after $cursor: all readers see all of them in the same order. Nothing is
-     * removed.
+     * Returns at most $max messages of the topic that follow $cursor. All readers see the same messages in the same
+     * order. Reading removes nothing.
      *
      * @throws Exception\InvalidArgument
      */
@@ -260,10 +264,10 @@ final class Store
     }
 
     /**
-     * Waits for a message of the topic after $cursor: one slice, at most $waitMs and at most one second. Call it in a
-     * loop.
+     * Waits for a message of the topic that follows $cursor (G9). One call is one slice of at most $waitMs and at most
+     * one second; call this method in a loop.
      *
-     * @return bool whether there is one
+     * @return bool whether there is such a message
      *
      * @throws Exception\InvalidArgument
      */
@@ -277,8 +281,8 @@ final class Store
     }
 
     /**
-     * True for exactly one caller within $ttlMs, whichever process asks first; false for all others. For nonces and
-     * other things to be used once.
+     * Consumes a single-use key, for example a nonce. Returns true for exactly one caller within $ttlMs milliseconds,
+     * across all processes, and false for all others (G1).
      *
      * @throws Exception\InvalidArgument
      * @throws Exception\StoreFull

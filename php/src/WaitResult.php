@@ -4,12 +4,15 @@ declare(strict_types=1);
 
 namespace McpState;
 
-/** How one slice of waiting ended. */
+/** The result of one slice of waiting. */
 final class WaitResult
 {
     public function __construct(
         public readonly WaitStatus $status,
-        /** The `$after` of the next {@see Owner::wait()} for the same interest: what happened since is seen then, once. */
+        /**
+         * The value for $after in the next {@see Owner::wait()} for the same interest, which then reports each later
+         * event once.
+         */
         public readonly int $cursor,
     ) {
     }

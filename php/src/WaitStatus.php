@@ -7,15 +7,15 @@ namespace McpState;
 /** Why {@see Owner::wait()} returned. */
 enum WaitStatus: int
 {
-    /** Something of interest happened. */
+    /** An event of interest happened. */
     case Ready = 1;
 
-    /** The slice ended and nothing of interest happened. */
+    /** The slice ended without an event of interest. */
     case Deadline = 2;
 
-    /** The session was destroyed, expired or was evicted. It stays gone. */
+    /** The session was destroyed, expired or evicted. This is final (G7). */
     case Destroyed = 3;
 
-    /** A signal arrived: PHP runs its handlers now, then wait again. */
+    /** A signal arrived. PHP runs its signal handlers now; call `wait()` again afterwards. */
     case Interrupted = 4;
 }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace McpState\Exception;
 
 /**
- * Nothing on this machine can open a store: neither the extension nor the C library by FFI is there, or what is there does not
- * fit this library. The message says what to install.
+ * This PHP cannot open any store: it has neither the extension nor, through FFI, the C library in a version that fits
+ * this Composer package. The message says what to install.
  */
 final class BackendMissing extends \RuntimeException implements ExceptionInterface
 {

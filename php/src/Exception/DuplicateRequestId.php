@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Exception;
 
-/** A pending request of this session has this id already; it was left as it is. */
+/** The session already has a pending request with this id. That request is unchanged. */
 final class DuplicateRequestId extends \RuntimeException implements ExceptionInterface
 {
 }

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace McpState\Exception;
 
-/** Every exception of this library: `catch (ExceptionInterface)` catches them all and nothing else. */
+/**
+ * All exceptions of this library implement this interface, and no others do: `catch (ExceptionInterface)` catches them
+ * all.
+ */
 interface ExceptionInterface extends \Throwable
 {
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Exception;
 
-/** A bug of this library. Please report the message. */
+/** A bug in this library. Please report it together with the message. */
 final class InternalError extends \RuntimeException implements ExceptionInterface
 {
 }

@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace McpState\Exception;
 
 /**
- * The connection broke in the middle of an operation: it was applied in full or not at all, and nothing says which.
+ * The connection to the store broke during an operation. The store applied the operation in full or not at all (G8),
+ * and the caller cannot know which.
  */
 final class OutcomeUnknown extends \RuntimeException implements ExceptionInterface
 {

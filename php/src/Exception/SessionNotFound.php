@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace McpState\Exception;
 
 /**
- * The session is gone for good: destroyed, expired or evicted, even if a new one has taken its id. HTTP status 404.
+ * The session does not exist: it was destroyed, has expired or was evicted. This is final, even if a new session takes
+ * the same id (G7). HTTP servers answer with status 404.
  */
 final class SessionNotFound extends \RuntimeException implements ExceptionInterface
 {

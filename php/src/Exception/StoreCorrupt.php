@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Exception;
 
-/** The store holds bytes that nothing of this library wrote. Nothing in it was touched. */
+/** The store contains bytes that this library did not write. The operation changed nothing. */
 final class StoreCorrupt extends \RuntimeException implements ExceptionInterface
 {
 }

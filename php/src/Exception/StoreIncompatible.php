@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace McpState\Exception;
 
-/** The store was made by a version or a machine this one does not understand. Nothing in it was touched. */
+/**
+ * The store was created by a version of this library, or on a kind of machine, that this one cannot read. The store is
+ * unchanged.
+ */
 final class StoreIncompatible extends \RuntimeException implements ExceptionInterface
 {
 }

@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace McpState\Exception;
 
 /**
- * The store cannot be reached or opened now: permissions, a missing directory, a server that is down.
+ * The store cannot be reached or opened, for example because a permission or a directory is missing or a server is
+ * down.
  *
- * HTTP status 503, never 404: the sessions may well be there.
+ * HTTP servers answer with status 503 and never with 404, because the sessions may still exist.
  */
 final class StoreUnavailable extends \RuntimeException implements ExceptionInterface
 {

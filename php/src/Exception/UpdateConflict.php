@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace McpState\Exception;
 
 /**
- * Others changed the value each time before {@see \McpState\Session::update()} could store its own.
+ * Other processes changed the value before each attempt of {@see \McpState\Session::update()} to store its own.
  *
- * Nothing was stored; trying again later is safe.
+ * The call stored nothing. Calling it again later is safe.
  */
 final class UpdateConflict extends \RuntimeException implements ExceptionInterface
 {

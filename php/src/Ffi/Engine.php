@@ -9,7 +9,8 @@ use McpState\Exception\BackendMissing;
 use McpState\Internal\FailureKind;
 
 /**
- * A store, as `McpState\Native\Engine` is (php/ext/stubs/mcp_state.stub.php), through the C library.
+ * A store, opened through the C library. It has the interface of `McpState\Native\Engine`
+ * (php/ext/stubs/mcp_state.stub.php).
  *
  * @internal
  */
@@ -27,7 +28,7 @@ final class Engine
     }
 
     /**
-     * Opens the store that $dsn names, or `mcp_state.dsn` in php.ini when it is null.
+     * Opens the store that $dsn names. If $dsn is null, the setting `mcp_state.dsn` in php.ini names it.
      *
      * @throws BackendMissing
      * @throws Failure
@@ -66,7 +67,7 @@ final class Engine
     public function createSession(?string $id = null, ?int $ttlMs = null, ?string $principal = null): ?Session
     {
         $session = $this->library->new('mcp_state_session *[1]');
-        $ttl = $this->library->optional($ttlMs);
+        $ttl = $this->library->nullable($ttlMs);
         $this->library->call('mcp_state_create_session', $this->handle->pointer, $id, $ttl, $principal, $session);
 
         return $session[0] === null ? null : new Session($this->library, $session[0], $this);
@@ -85,7 +86,8 @@ final class Engine
     public function waitingRoom(?int $places = null): ?Session
     {
         $room = $this->library->new('mcp_state_session *[1]');
-        $this->library->call('mcp_state_waiting_room', $this->handle->pointer, $this->library->optional($places), $room);
+        $limit = $this->library->nullable($places);
+        $this->library->call('mcp_state_waiting_room', $this->handle->pointer, $limit, $room);
 
         return $room[0] === null ? null : new Session($this->library, $room[0], $this);
     }
@@ -164,10 +166,10 @@ final class Engine
     /** @throws Failure */
     public function waitSince(string $topic, int $cursor, int $waitMs): bool
     {
-        $there = $this->library->new('bool[1]');
-        $this->library->call('mcp_state_wait_since', $this->handle->pointer, $topic, $cursor, $waitMs, $there);
+        $isThere = $this->library->new('bool[1]');
+        $this->library->call('mcp_state_wait_since', $this->handle->pointer, $topic, $cursor, $waitMs, $isThere);
 
-        return $there[0];
+        return $isThere[0];
     }
 
     /** @throws Failure */
@@ -179,7 +181,7 @@ final class Engine
         return $first[0];
     }
 
-    /** While `opcache.preload` runs, its script is what PHP was started with. */
+    /** Tells whether PHP runs the script of `opcache.preload`, which is then the first included file. */
     private static function isPreloading(): bool
     {
         $preload = (string) \ini_get('opcache.preload');

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace McpState\Ffi;
 
 /**
- * Any failure of the engine, as `McpState\Native\Failure` is: the code is the number of its kind.
+ * A failure of the engine, like `McpState\Native\Failure`. The code is the number of its kind.
  *
  * @internal
  */
 final class Failure extends \RuntimeException
 {
     /**
-     * @param string $limit   the limit's name when it was exceeded, else ''
-     * @param int    $maximum the limit, else 0
-     * @param int    $actual  the value that would have passed it, else 0
+     * @param string $limit   the name of the exceeded limit; empty for other kinds of failure
+     * @param int    $maximum the highest value that the limit allows; 0 for other kinds
+     * @param int    $actual  the value that would have exceeded the limit; 0 for other kinds
      */
     public function __construct(
         string $message,

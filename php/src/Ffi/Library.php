@@ -9,17 +9,17 @@ use FFI\CType;
 use McpState\Exception\BackendMissing;
 
 /**
- * The C library as PHP's FFI has it (include/mcp_state.h says what its functions do).
+ * The C library as loaded by PHP's FFI. include/mcp_state.h describes its functions.
  *
- * Everything that touches FFI is in this namespace: under `ffi.enable=preload` only code that `opcache.preload` compiled may
- * (ffi-preload.php). Each call has memory of its own for its results until they are read, since a signal handler may make
- * another one before.
+ * All code that uses FFI is in this namespace, because `ffi.enable=preload` allows FFI only in code that
+ * `opcache.preload` has compiled (ffi-preload.php). Each call has its own memory for its results until it has read
+ * them, because a signal handler may make another call before that.
  *
  * @internal
  */
 final class Library
 {
-    /** The `MCP_STATE_ABI_VERSION` this class is written for. */
+    /** The `MCP_STATE_ABI_VERSION` that this class requires. */
     private const ABI_VERSION = 1;
 
     private const HEADER = __DIR__ . '/../../mcp_state.ffi.h';
@@ -29,7 +29,7 @@ final class Library
     /** @var array<string, CType> */
     private array $types = [];
 
-    /** @var list<Memory> what no call uses now */
+    /** @var list<Memory> the free memory */
     private array $memory = [];
 
     private function __construct(public readonly \FFI $c)
@@ -37,9 +37,9 @@ final class Library
     }
 
     /**
-     * The library, from the scope that `ffi.preload` made, else from its file.
+     * Returns the library from the scope that `ffi.preload` created, or without one loads it from its file.
      *
-     * @throws BackendMissing that says why not
+     * @throws BackendMissing if the library cannot be loaded; the message gives the reason
      */
     public static function load(): self
     {
@@ -48,13 +48,17 @@ final class Library
         return self::$loaded ??= new self(self::preloaded() ?? self::fromFile());
     }
 
-    /** Memory for $type, zeroed: `int64_t[1]` is passed as a pointer and read as `[0]`. */
+    /** Allocates zeroed memory of this type. An `int64_t[1]` is passed as a pointer and read as `[0]`. */
     public function new(string $type): CData
     {
         return $this->c->new($this->types[$type] ??= $this->c->type($type)) ?? throw new \Error("no memory for $type");
     }
 
-    /** A pointer to a copy of $bytes, which $keep must outlive. @param CData|null $keep set to the copy */
+    /**
+     * Returns a pointer to a copy of $bytes. The pointer is valid as long as the caller keeps the copy.
+     *
+     * @param CData|null $keep receives the copy
+     */
     public function copy(string $bytes, ?CData &$keep): CData
     {
         $keep = $this->c->new('char[' . \max(1, \strlen($bytes)) . ']');
@@ -63,8 +67,8 @@ final class Library
         return $this->c->cast('char *', \FFI::addr($keep));
     }
 
-    /** A `const int64_t *`: NULL for null. */
-    public function optional(?int $number): CData
+    /** Returns a `const int64_t *`, which is NULL for null. */
+    public function nullable(?int $number): CData
     {
         if ($number === null) {
             return $this->new('int64_t *');
@@ -77,32 +81,32 @@ final class Library
     }
 
     /**
-     * Memory for the results of a call that is made often, and so without {@see call()}. Of a signal handler and what it
-     * interrupts each gets its own.
+     * Takes memory for the results of one call. Frequent calls use this instead of {@see call()}. A signal handler and
+     * the call that it interrupts get different memory.
      */
-    public function memory(): Memory
+    public function acquire(): Memory
     {
         return \array_pop($this->memory) ?? new Memory($this->new('mcp_state_error[1]'));
     }
 
-    /** Takes memory back whose contents have been read. */
-    public function reuse(Memory $memory): void
+    /** Returns memory whose contents have been read, for use by the next call. */
+    public function release(Memory $memory): void
     {
         $this->memory[] = $memory;
     }
 
-    /** What a call with this memory says of its failure. */
+    /** Reads the failure of the call that used this memory, and releases the memory. */
     public function failure(Memory $memory): Failure
     {
-        $failure = self::told($memory->error);
-        $this->reuse($memory);
+        $failure = self::readError($memory->error);
+        $this->release($memory);
 
         return $failure;
     }
 
     /**
-     * Calls a function that returns a status, with room for an error as its last argument. A string is passed as the pair of
-     * pointer and length that the library takes for a text, and null as an absent text.
+     * Calls a function that returns a status, and appends a pointer for the error as its last argument. A string
+     * becomes a pointer and a length, and null becomes an absent text.
      *
      * @throws Failure
      */
@@ -123,11 +127,11 @@ final class Library
         $passed[] = $error = $this->new('mcp_state_error[1]');
 
         if ($this->c->{$function}(...$passed) !== 0) {
-            throw self::told($error);
+            throw self::readError($error);
         }
     }
 
-    private static function told(CData $error): Failure
+    private static function readError(CData $error): Failure
     {
         $error = $error[0];
 
@@ -140,7 +144,7 @@ final class Library
         );
     }
 
-    /** The bytes of the buffer that $out received, which is freed; null when it received none. */
+    /** Returns the bytes of the buffer in $out and frees the buffer; null if there is no buffer. */
     public function text(CData $out): ?string
     {
         $buffer = $out[0];
@@ -156,7 +160,7 @@ final class Library
     }
 
     /**
-     * The messages that $out received, which are freed.
+     * Returns the messages in $out and frees them.
      *
      * @return list<array{int, string, string}> number, text, context
      */
@@ -179,7 +183,7 @@ final class Library
     }
 
     /**
-     * The pending requests that $out received, which are freed.
+     * Returns the pending requests in $out and frees them.
      *
      * @return list<array{int, int, int, string}> id, state, milliseconds left, method
      */
@@ -203,7 +207,7 @@ final class Library
     }
 
     /**
-     * The ids that $out received, which are freed.
+     * Returns the ids in $out and frees them.
      *
      * @return list<int>
      */
@@ -222,7 +226,11 @@ final class Library
         return $ids;
     }
 
-    /** Frees a handle: an `engine` or a `session`. */
+    /**
+     * Frees the object behind a handle.
+     *
+     * @param string $kind `engine` or `session`
+     */
     public function free(string $kind, CData $handle): void
     {
         $this->c->{"mcp_state_{$kind}_free"}($handle);
@@ -243,7 +251,7 @@ final class Library
         } catch (\FFI\Exception $e) {
             self::restricted($e);
 
-            return null; // ffi.preload names other headers
+            return null; // `ffi.preload` lists only headers of other libraries.
         }
 
         self::check($c->mcp_state_abi_version(), 'the library of ffi.preload');
@@ -265,7 +273,7 @@ final class Library
 
             throw new BackendMissing(
                 "the C library of mcp-state cannot be used from $file ({$e->getMessage()}); "
-                . 'MCP_STATE_LIBRARY in the environment, or mcp_state.library in php.ini, names the file',
+                . 'set MCP_STATE_LIBRARY in the environment, or mcp_state.library in php.ini, to its path',
                 0,
                 $e,
             );
@@ -276,8 +284,8 @@ final class Library
     {
         if (\str_contains($e->getMessage(), 'restricted')) {
             throw new BackendMissing(
-                'ffi.enable=' . \ini_get('ffi.enable') . ' does not allow FFI here; with ffi.enable=preload, let '
-                . 'opcache.preload name ' . \dirname(__DIR__, 2) . '/ffi-preload.php',
+                'ffi.enable=' . \ini_get('ffi.enable') . ' does not allow FFI here; with ffi.enable=preload, set '
+                . 'opcache.preload to ' . \dirname(__DIR__, 2) . '/ffi-preload.php',
                 0,
                 $e,
             );
@@ -294,12 +302,15 @@ final class Library
         }
     }
 
-    /** What `dlopen` is given: a file that was named, the one of this package, else what ld.so finds. */
+    /**
+     * Returns the argument for `dlopen`: the configured file, or the file of this package, or a name that ld.so
+     * resolves.
+     */
     private static function file(): string
     {
-        foreach ([\getenv('MCP_STATE_LIBRARY'), \get_cfg_var('mcp_state.library')] as $named) {
-            if (\is_string($named) && $named !== '') {
-                return $named;
+        foreach ([\getenv('MCP_STATE_LIBRARY'), \get_cfg_var('mcp_state.library')] as $configured) {
+            if (\is_string($configured) && $configured !== '') {
+                return $configured;
             }
         }
 
@@ -307,7 +318,7 @@ final class Library
         $package = \dirname(__DIR__, 2);
 
         foreach (["$package/lib/libmcp_state.$suffix", \dirname($package) . "/build/libmcp_state.$suffix"] as $file) {
-            // A directory outside of open_basedir is as good as none.
+            // A directory outside of `open_basedir` counts as absent; PHP's warning would not help.
             if (@\is_file($file)) {
                 return $file;
             }

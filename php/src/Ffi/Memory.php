@@ -7,7 +7,8 @@ namespace McpState\Ffi;
 use FFI\CData;
 
 /**
- * Where one call writes what it gives, to be used again by the next: {@see Library::memory()}. What is null was not needed so far.
+ * Reusable memory into which one call writes its results: {@see Library::acquire()}. Each property is allocated when a
+ * call first needs it.
  *
  * @internal
  */

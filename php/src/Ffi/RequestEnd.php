@@ -7,9 +7,10 @@ namespace McpState\Ffi;
 use McpState\Internal\FailureKind;
 
 /**
- * The owners attached in this PHP request, which end with it at the latest: after all shutdown functions, however the request
- * ends, or, when one of these calls `exit`, with the objects. A process that was forked inherits the list, but not the
- * owners.
+ * The owners attached in this PHP request, which this class detaches when the request ends.
+ *
+ * They end after all shutdown functions, however the request ends. If a shutdown function calls `exit`, they end when
+ * PHP destroys the objects. A forked process inherits the list, but does not own the owners in it.
  *
  * @internal
  */
@@ -17,22 +18,22 @@ final class RequestEnd
 {
     private static ?self $request = null;
 
-    /** The C library, for `getpid`. */
+    /** The C library of the system, for `getpid`. */
     private static ?\FFI $c = null;
 
     private bool $hasBegun = false;
 
-    /** @var array<string, array{int, Session}> process and session by token */
+    /** @var array<string, array{int, Session}> process id and session by owner token */
     private array $owners = [];
 
-    /** How many owners there are when it is looked for those that have ended: a worker's request has no end. */
-    private int $lookAt = 64;
+    /** The size of the list at which ended owners are removed from it: the request of a worker may never end. */
+    private int $sweepAt = 64;
 
     private function __construct()
     {
         \register_shutdown_function(function (): void {
             $this->hasBegun = true;
-            // Registered while shutdown functions run, it comes after those that are there.
+            // A function that is registered while shutdown functions run is called after all the others.
             \register_shutdown_function($this->end(...));
         });
     }
@@ -43,13 +44,16 @@ final class RequestEnd
         $this->end();
     }
 
-    /** To be called before anything of a request is made, so that its destructor, too, is among the first. */
-    public static function await(): void
+    /**
+     * Registers the end of this request. It must be called before the request creates other objects, so that the
+     * destructor of this one runs before theirs.
+     */
+    public static function register(): void
     {
         self::$request ??= new self();
     }
 
-    /** Whether destructors may run while their objects are still in use. */
+    /** Tells whether PHP may now call destructors of objects that other objects still use. */
     public static function hasBegun(): bool
     {
         return self::$request?->hasBegun ?? false;
@@ -57,14 +61,14 @@ final class RequestEnd
 
     public static function attached(string $token, Session $session): void
     {
-        self::await();
+        self::register();
         $request = self::$request;
 
-        if (\count($request->owners) >= $request->lookAt) {
-            $isLeft = static fn (array $owner, string|int $token): bool =>
+        if (\count($request->owners) >= $request->sweepAt) {
+            $isAlive = static fn (array $owner, string|int $token): bool =>
                 $owner[0] === self::pid() && !self::hasEnded($owner[1], (string) $token);
-            $request->owners = \array_filter($request->owners, $isLeft, \ARRAY_FILTER_USE_BOTH);
-            $request->lookAt = \max(64, 2 * \count($request->owners));
+            $request->owners = \array_filter($request->owners, $isAlive, \ARRAY_FILTER_USE_BOTH);
+            $request->sweepAt = \max(64, 2 * \count($request->owners));
         }
 
         $request->owners[$token] = [self::pid(), $session];
@@ -83,7 +87,7 @@ final class RequestEnd
         return false;
     }
 
-    /** The number of this process, by the C library where the host disables `getmypid`. */
+    /** Returns the id of this process. It comes from the C library if the host disables `getmypid`. */
     private static function pid(): int
     {
         if (\function_exists('getmypid')) {
@@ -107,7 +111,7 @@ final class RequestEnd
         $owners = $this->owners;
         $this->owners = [];
 
-        /** @var list<string> $gone a store that is not there is waited for once, not for each owner or engine */
+        /** @var list<string> $gone DSNs of unreachable stores, so that each causes only one wait */
         $gone = [];
 
         foreach ($owners as $token => [$process, $session]) {
@@ -115,7 +119,7 @@ final class RequestEnd
                 try {
                     $session->detach((string) $token);
                 } catch (Failure $failure) {
-                    // Nobody is left to be told; the lease ends it.
+                    // No caller is left to receive the error. The owner ends with its lease.
                     $kind = FailureKind::tryFrom($failure->getCode());
 
                     if ($kind === FailureKind::StoreUnavailable || $kind === FailureKind::OutcomeUnknown) {

@@ -8,7 +8,8 @@ use FFI\CData;
 use McpState\Internal\FailureKind;
 
 /**
- * A session, as `McpState\Native\Session` is (php/ext/stubs/mcp_state.stub.php), through the C library.
+ * A session, used through the C library. It has the interface of `McpState\Native\Session`
+ * (php/ext/stubs/mcp_state.stub.php).
  *
  * @internal
  */
@@ -25,7 +26,7 @@ final class Session
 
     private readonly Handle $handle;
 
-    /** @internal Sessions come from {@see Engine}. */
+    /** @internal {@see Engine} creates the sessions. */
     public function __construct(private readonly Library $library, CData $session, public readonly Engine $engine)
     {
         $this->handle = new Handle($library, 'session', $session);
@@ -91,7 +92,7 @@ final class Session
     public function attach(int $kind, ?int $leaseMs = null): string
     {
         $token = $this->library->new('char[' . self::OWNER_SIZE . ']');
-        $lease = $this->library->optional($leaseMs);
+        $lease = $this->library->nullable($leaseMs);
         $this->library->call('mcp_state_attach', $this->handle->pointer, $kind, $lease, $token, self::OWNER_SIZE);
         $token = \FFI::string($token);
         RequestEnd::attached($token, $this);
@@ -123,7 +124,7 @@ final class Session
     /** @throws Failure */
     public function get(string $key): ?string
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $json = $memory->buffer ??= $this->library->new('mcp_state_buffer *[1]');
         $status = $this->library->c->mcp_state_get($this->handle->pointer, $key, \strlen($key), $json, $memory->error);
 
@@ -132,7 +133,7 @@ final class Session
         }
 
         $text = $this->library->text($json);
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $text;
     }
@@ -211,7 +212,7 @@ final class Session
             $texts .= $key . $json;
         }
 
-        // PHP's strings can be arguments, but not parts of a structure.
+        // FFI accepts a PHP string as an argument, but not as a field of a structure.
         $at = $this->library->copy($texts, $keep);
         $array = $this->library->new('mcp_state_change[' . \max(1, \count($changes)) . ']');
 
@@ -233,7 +234,7 @@ final class Session
     /** @throws Failure */
     public function enqueueOutgoing(string $owner, string $message, string $context = ''): int
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $sequence = $memory->number ??= $this->library->new('int64_t[1]');
         $status = $this->library->c->mcp_state_enqueue_outgoing(
             $this->handle->pointer,
@@ -252,7 +253,7 @@ final class Session
         }
 
         $number = $sequence[0];
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $number;
     }
@@ -263,7 +264,7 @@ final class Session
      */
     public function takeOutgoing(string $owner, int $max = 100): array
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $messages = $memory->messages ??= $this->library->new('mcp_state_messages *[1]');
         $status = $this->library->c->mcp_state_take_outgoing(
             $this->handle->pointer,
@@ -279,7 +280,7 @@ final class Session
         }
 
         $list = $this->library->messages($messages);
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $list;
     }
@@ -345,7 +346,7 @@ final class Session
     /** @throws Failure */
     public function sendRequest(string $owner, string $message, ?int $timeoutMs = null, string $context = ''): int
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $id = $memory->number ??= $this->library->new('int64_t[1]');
         $status = $this->library->c->mcp_state_send_request(
             $this->handle->pointer,
@@ -365,7 +366,7 @@ final class Session
         }
 
         $number = $id[0];
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $number;
     }
@@ -373,7 +374,7 @@ final class Session
     /** @throws Failure */
     public function deliverResponse(int $id, string $payload): int
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $delivery = $memory->delivery ??= $this->library->new('mcp_state_delivery[1]');
         $status = $this->library->c->mcp_state_deliver_response(
             $this->handle->pointer,
@@ -389,7 +390,7 @@ final class Session
         }
 
         $outcome = $delivery[0];
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $outcome;
     }
@@ -400,7 +401,7 @@ final class Session
      */
     public function claim(string $owner, int $id): array
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $state = $memory->claim ??= $this->library->new('mcp_state_claim_state[1]');
         $payload = $memory->buffer ??= $this->library->new('mcp_state_buffer *[1]');
         $left = $memory->number ??= $this->library->new('int64_t[1]');
@@ -420,7 +421,7 @@ final class Session
         }
 
         $claim = [$state[0], $this->library->text($payload), $state[0] === self::CLAIM_WAITING ? $left[0] : null];
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $claim;
     }
@@ -500,7 +501,7 @@ final class Session
      */
     public function wait(string $owner, int $interest, int $after, int $waitMs): array
     {
-        $memory = $this->library->memory();
+        $memory = $this->library->acquire();
         $outcome = $memory->wait ??= $this->library->new('mcp_state_wait_outcome[1]');
         $cursor = $memory->number ??= $this->library->new('int64_t[1]');
         $status = $this->library->c->mcp_state_wait(
@@ -520,7 +521,7 @@ final class Session
         }
 
         $waited = [$outcome[0], $cursor[0]];
-        $this->library->reuse($memory);
+        $this->library->release($memory);
 
         return $waited;
     }
@@ -567,7 +568,7 @@ final class Session
     }
 
     /**
-     * A JSON-RPC id as the library takes it: the text, or without one the number.
+     * Returns a JSON-RPC id in the form of the C library: a text, or a number if the text is null.
      *
      * @return array{int, ?string}
      */
@@ -577,7 +578,7 @@ final class Session
     }
 
     /**
-     * How the C library is told how long a question waits.
+     * Returns the timeout of a pending request in the form of the C library.
      *
      * @throws Failure
      */

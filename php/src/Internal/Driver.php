@@ -9,15 +9,18 @@ use McpState\Ffi;
 use McpState\Native;
 
 /**
- * Where the extension is not loaded, or does not fit: the C library by FFI, or an exception that says what to install. There is
- * exactly one answer in a process, so that never two copies of the engine, each with its own file locks, work side by side.
+ * Opens a store through the C library when the extension is not loaded, or throws an exception that says what to
+ * install.
+ *
+ * A process uses either the extension or the C library. Two copies of the engine in one process, each with its own file
+ * locks, would not exclude each other.
  *
  * @internal
  */
 final class Driver
 {
     /**
-     * @param int $needed the extension's `Native\API_VERSION` that would fit
+     * @param int $needed the `Native\API_VERSION` that this library requires
      *
      * @throws BackendMissing
      * @throws Ffi\Failure
@@ -35,8 +38,8 @@ final class Driver
         } catch (BackendMissing $e) {
             throw new BackendMissing(
                 'no store can be opened: the PHP extension mcp_state is not loaded in ' . \PHP_SAPI . ' ('
-                . ((\function_exists('php_ini_loaded_file') ? \php_ini_loaded_file() : '') ?: 'no php.ini') . '); install it and add extension=mcp_state there. FFI cannot '
-                . 'take its place: ' . $e->getMessage(),
+                . ((\function_exists('php_ini_loaded_file') ? \php_ini_loaded_file() : '') ?: 'no php.ini')
+                . '); install it and add extension=mcp_state there. FFI cannot take its place: ' . $e->getMessage(),
                 0,
                 $e,
             );
@@ -45,10 +48,10 @@ final class Driver
 
     private static function mismatch(int $found, string $version, int $needed): string
     {
-        $mend = $found < $needed
+        $remedy = $found < $needed
             ? 'upgrade the extension and reload PHP, or install an older mcp-state/mcp-state'
             : 'upgrade the Composer package mcp-state/mcp-state, or install an older extension';
 
-        return "the extension mcp_state $version has API version $found, but this library needs $needed; $mend";
+        return "the extension mcp_state $version has API version $found, but this library needs $needed; $remedy";
     }
 }

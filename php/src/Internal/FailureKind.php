@@ -9,9 +9,10 @@ use McpState\Ffi;
 use McpState\Native;
 
 /**
- * The kinds of failure a driver reports, and the only place where they become public exceptions.
+ * The kinds of failure that a driver reports. {@see exception()} is the only place that turns them into public
+ * exceptions.
  *
- * The numbers are those of the extension (`Native\FailureKind`) and of the C library. They never change meaning.
+ * The numbers are those of the extension (`Native\FailureKind`) and of the C library. Their meaning never changes.
  *
  * @internal
  */
@@ -29,7 +30,7 @@ enum FailureKind: int
     case OutcomeUnknown = 10;
     case Internal = 11;
 
-    /** The public exception for a driver's failure; the failure itself is its `getPrevious()`. */
+    /** Returns the public exception for a driver's failure, which becomes its `getPrevious()`. */
     public static function exception(Native\Failure|Ffi\Failure $failure): Exception\ExceptionInterface
     {
         $message = $failure->getMessage();

@@ -7,17 +7,16 @@ namespace McpState\Internal;
 use McpState\Exception\BackendMissing;
 
 /**
- * What a host may take from PHP by `disable_functions`: the functions that this library calls, and what stands in for those it can
- * do without.
+ * The PHP functions that this library needs and that a host may disable with `disable_functions`.
  *
- * A call to a disabled function is an `Error` without a type of ours, in the middle of an operation. So a host that disables any
- * function has the list looked through when a store is opened, before anything is done.
+ * Calling a disabled function throws an `Error` in the middle of an operation, and that is no exception of this
+ * library. If the host disables any function, opening a store therefore checks this list first.
  *
  * @internal
  */
 final class Host
 {
-    /** The functions that this library calls and has no replacement for, but those of `McpState\Ffi`. */
+    /** The functions that this library calls without a replacement, except in `McpState\Ffi`. */
     public const NEEDED = [
         'array_column', 'array_count_values', 'array_diff_key', 'array_filter', 'array_intersect_key', 'array_is_list',
         'array_key_exists', 'array_keys', 'array_map', 'array_pop', 'array_replace', 'array_search', 'array_slice',
@@ -28,7 +27,7 @@ final class Host
         'str_starts_with', 'strlen', 'substr', 'time', 'usleep',
     ];
 
-    /** The same of `McpState\Ffi`, on which the library runs where the extension is not loaded. */
+    /** The functions that `McpState\Ffi` calls without a replacement. It runs only if the extension is not loaded. */
     public const NEEDED_BY_FFI = [
         'dirname', 'extension_loaded', 'file_get_contents', 'get_cfg_var', 'get_included_files', 'is_file', 'realpath',
         'register_shutdown_function',
@@ -37,7 +36,7 @@ final class Host
     /**
      * @param list<string> $needed
      *
-     * @throws BackendMissing that names the functions that are missing
+     * @throws BackendMissing if a function is disabled; the message names all such functions
      */
     public static function check(array $needed): void
     {
@@ -57,7 +56,8 @@ final class Host
 
         if ($named !== '') {
             throw new BackendMissing(
-                "no store can be opened: this PHP has no function $named, which mcp-state calls; take it out of disable_functions"
+                "no store can be opened: this PHP has no function $named, which mcp-state calls; "
+                . 'remove it from disable_functions'
             );
         }
     }

@@ -7,9 +7,9 @@ namespace McpState\Internal;
 use McpState\Exception\InvalidArgument;
 
 /**
- * The one way values become JSON text and back.
+ * The only place that converts values to JSON text and back.
  *
- * Decoded objects are associative arrays, so an empty object comes back as `[]`, as everywhere in PHP.
+ * Decoded objects are associative arrays, so an empty object becomes `[]`.
  *
  * @internal
  */
@@ -18,7 +18,7 @@ final class Json
     private const FLAGS = \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION
         | \JSON_THROW_ON_ERROR;
 
-    /** @throws InvalidArgument when JSON cannot express $value: not UTF-8, NAN, INF, a resource, a cycle */
+    /** @throws InvalidArgument if JSON cannot express $value: invalid UTF-8, NAN, INF, a resource or a cycle */
     public static function encode(mixed $value): string
     {
         try {
@@ -32,7 +32,7 @@ final class Json
         }
     }
 
-    /** @throws InvalidArgument when $text is not JSON */
+    /** @throws InvalidArgument if $text is not JSON */
     public static function decode(string $text): mixed
     {
         try {

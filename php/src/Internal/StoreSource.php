@@ -8,10 +8,10 @@ use McpState\Exception\ExceptionInterface;
 use McpState\Store;
 
 /**
- * A store, or what opens it when it is first needed.
+ * A store, or a closure that opens it on first use.
  *
- * What opens a store knows its DSN, and a DSN may have a password. So it is kept beside the object and not in it: no
- * `var_dump()`, `print_r()`, `var_export()`, array cast or debugger that shows the object shows the DSN.
+ * The closure knows the DSN, which may contain a password. A weak map outside of the object holds the closure, so that
+ * `var_dump()`, `print_r()`, `var_export()`, array casts and debuggers do not show the DSN.
  *
  * @internal
  */
@@ -27,10 +27,11 @@ final class StoreSource
         self::$sources[$this] = $store;
     }
 
-    /** @throws ExceptionInterface when it cannot be opened */
+    /** @throws ExceptionInterface if the store cannot be opened */
     public function get(): Store
     {
-        $store = self::$sources[$this] ?? throw new \LogicException('a store source has no store: it was not made by its constructor');
+        $store = self::$sources[$this]
+            ?? throw new \LogicException('a StoreSource has no store, because its constructor did not run');
 
         if ($store instanceof \Closure) {
             self::$sources[$this] = $store = $store();
@@ -46,6 +47,6 @@ final class StoreSource
     /** @return array<never, never> */
     public function __serialize(): array
     {
-        throw new \LogicException('what keeps a store cannot be serialized: open it anew where it is needed');
+        throw new \LogicException('an object that holds a store cannot be serialized; open the store anew');
     }
 }

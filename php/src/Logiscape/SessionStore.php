@@ -18,24 +18,30 @@ use McpState\Store;
  *
  *     $server->sessionStore(SessionStore::open('shm://shop'));
  *
- * That SDK loads a session as one record, and saves the whole of it several times in a request. Here each save is one
- * atomic merge of what this request changed into what is stored by then.
+ * That SDK loads a session as one record, and saves the whole record several times per request. This class merges the
+ * changes of each request into the stored record in one transaction.
  *
- * **Promised.** Parallel requests keep each other's streams, their recorded events, questions to the client and metadata
- * keys; each save is done in full or not at all. Requests at the same time number their questions differently, so that
- * each answer finds the tool that asked. A session that was deleted or has expired is never brought back by a request
- * still running.
+ * **Guaranteed:**
  *
- * **Not promised**, because the SDK never says what belongs to whom: an answer that comes twice at the same moment may be
- * taken twice; what a killed request asked stays in the record until the session ends; nothing waits or wakes. Where two
- * requests set one metadata key of the application, the later save has it whole.
+ * - Parallel requests keep each other's streams, recorded events, questions to the client and metadata keys (G1).
+ * - Each save is applied in full or not at all (G8).
+ * - Concurrent requests use different numbers for their questions, so that each response reaches the tool that asked
+ *   (G5).
+ * - A running request never restores a session that was deleted or has expired (G7).
+ *
+ * **Not guaranteed**, because the SDK does not say which request a part of the record belongs to:
+ *
+ * - Two equal responses that arrive at the same moment may both be accepted.
+ * - The questions of a killed request stay in the record until the session ends.
+ * - No call waits for an event or wakes a waiter.
+ * - If two requests set the same metadata key of the application, the later save replaces the whole value.
  */
 final class SessionStore implements SessionStoreInterface
 {
     private const RECORD = 'record';
     private const NUMBERS = 'numbers';
 
-    /** Where the SDK keeps things that different requests add and remove; what is not named here is one cell. */
+    /** The parts of the record to which different requests add elements. All other values are merged as one cell. */
     private const SHAPE = [
         'metadata' => [
             'mcp_server_session' => ['pendingElicitations' => [], 'pendingSamplings' => []],
@@ -44,21 +50,24 @@ final class SessionStore implements SessionStoreInterface
         ],
     ];
 
-    /** Where the SDK keeps the number of its next question. */
+    /** The path of the number of the SDK's next question. */
     private const NEXT_REQUEST_ID = ['metadata', 'mcp_server_session', 'nextRequestId'];
 
-    /** How many numbers each request gets for its questions. */
-    private const NUMBERS_EACH = 1000;
+    /** The number of request ids that each request reserves for its questions. */
+    private const IDS_PER_REQUEST = 1000;
 
     private readonly StoreSource $store;
 
-    /** @var \WeakMap<HttpSession, array{Session, array<array-key, mixed>}> its session, and its record as last loaded or saved */
+    /**
+     * @var \WeakMap<HttpSession, array{Session, array<array-key, mixed>}> the session, and its last loaded or saved
+     *      record
+     */
     private \WeakMap $known;
 
     /**
-     * @param Store|\Closure(): Store $store a store, or what opens it when it is first needed
+     * @param Store|\Closure(): Store $store a store, or a closure that opens it on first use
      * @param int|null                $ttl   milliseconds that a session lives without being used; null: the store's
-     *                                       `ttl_ms`. The SDK's own `session_timeout` applies besides
+     *                                       `ttl_ms`. The SDK's own `session_timeout` applies as well
      */
     public function __construct(#[\SensitiveParameter] Store|\Closure $store, private readonly ?int $ttl = null)
     {
@@ -66,44 +75,54 @@ final class SessionStore implements SessionStoreInterface
         $this->known = new \WeakMap();
     }
 
-    /** @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn` */
+    /**
+     * Creates a session store on the store that $dsn names, which is opened on first use.
+     *
+     * @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, or without it the ini setting
+     *                         `mcp_state.dsn`
+     * @param int|null    $ttl milliseconds that a session lives without being used; null: the store's `ttl_ms`
+     */
     public static function open(#[\SensitiveParameter] ?string $dsn = null, ?int $ttl = null): self
     {
         return new self(static fn (): Store => Store::open($dsn), $ttl);
     }
 
-    /** @throws ExceptionInterface when the store cannot be asked: a "no" would make the client start over */
+    /**
+     * Returns the session with this id; null if it does not exist or has ended.
+     *
+     * @throws ExceptionInterface if the store fails: a null would make the client start a new session
+     */
     public function load(string $sessionId): ?HttpSession
     {
         try {
             $session = $this->store->get()->openSession($sessionId);
             $record = $session?->get(self::RECORD);
         } catch (InvalidArgument | SessionNotFound) {
-            return null; // An id that no session can have, or a session that just ended.
+            return null; // The id is malformed, or the session has just ended.
         }
 
         if ($session === null || !\is_array($record)) {
             return null;
         }
 
-        $record = self::numbered($session, $record);
+        $record = self::reserveIds($session, $record);
         $loaded = HttpSession::fromArray(['id' => $sessionId] + $record);
-        $this->known[$loaded] = [$session, self::plain($loaded)];
+        $this->known[$loaded] = [$session, self::record($loaded)];
 
         return $loaded;
     }
 
     /**
-     * Merges what was changed since this object was loaded or saved last. Nothing happens when the session has ended
-     * meanwhile.
+     * Merges the changes since this object was last loaded or saved, in one transaction (G1, G8). Saving a session that
+     * has ended has no effect (G7).
      *
-     * @throws \McpState\Exception\LimitExceeded when the record is larger than the store's `max_attribute_bytes`
+     * @throws \McpState\Exception\LimitExceeded if the record would exceed the store's `max_attribute_bytes`
      * @throws ExceptionInterface
      */
     public function save(HttpSession $session): void
     {
-        $mine = self::plain($session);
-        [$stored, $base] = $this->known[$session] ?? $this->created($session);
+        $mine = self::record($session);
+        [$stored, $base] = $this->known[$session] ?? $this->create($session);
 
         try {
             $stored->update(
@@ -119,22 +138,28 @@ final class SessionStore implements SessionStoreInterface
         $this->known[$session] = [$stored, $mine];
     }
 
-    /** @throws ExceptionInterface */
+    /**
+     * Ends the session for good (G7).
+     *
+     * @throws ExceptionInterface
+     */
     public function delete(string $sessionId): void
     {
         try {
             $this->store->get()->destroySession($sessionId);
         } catch (InvalidArgument) {
-            // An id that no session can have.
+            // The id is malformed, so no session has it.
         }
     }
 
     /**
-     * @return array{Session, array<array-key, mixed>}
+     * Creates the session in the store.
+     *
+     * @return array{Session, array<array-key, mixed>} the session, and an empty record
      *
      * @throws ExceptionInterface
      */
-    private function created(HttpSession $session): array
+    private function create(HttpSession $session): array
     {
         $this->store->get()->collect();
 
@@ -142,7 +167,7 @@ final class SessionStore implements SessionStoreInterface
     }
 
     /**
-     * The record with numbers for this request's questions that no other request has.
+     * Reserves numbers for the questions of this request, and returns the record with the first of them.
      *
      * @param array<array-key, mixed> $record
      *
@@ -150,7 +175,7 @@ final class SessionStore implements SessionStoreInterface
      *
      * @throws ExceptionInterface
      */
-    private static function numbered(Session $session, array $record): array
+    private static function reserveIds(Session $session, array $record): array
     {
         [$metadata, $server, $next] = self::NEXT_REQUEST_ID;
         $stored = $record[$metadata][$server][$next] ?? null;
@@ -158,7 +183,7 @@ final class SessionStore implements SessionStoreInterface
         if (\is_int($stored)) {
             $record[$metadata][$server][$next] = $session->update(
                 self::NUMBERS,
-                static fn (mixed $last): int => \max(\is_int($last) ? $last + self::NUMBERS_EACH : 0, $stored),
+                static fn (mixed $last): int => \max(\is_int($last) ? $last + self::IDS_PER_REQUEST : 0, $stored),
             );
         }
 
@@ -166,13 +191,13 @@ final class SessionStore implements SessionStoreInterface
     }
 
     /**
-     * The session as it comes back from JSON, without its id.
+     * Returns the session as an array that has passed through JSON, without its id.
      *
      * @return array<array-key, mixed>
      *
-     * @throws \JsonException when the session holds what JSON cannot express
+     * @throws \JsonException if the session holds a value that JSON cannot express
      */
-    private static function plain(HttpSession $session): array
+    private static function record(HttpSession $session): array
     {
         $record = \json_decode(
             \json_encode($session->toArray(), \JSON_THROW_ON_ERROR | \JSON_PRESERVE_ZERO_FRACTION),

@@ -5,14 +5,15 @@ declare(strict_types=1);
 namespace McpState\Logiscape;
 
 /**
- * Brings together what two requests made of one record, cell by cell.
+ * Merges the changes of two requests to one record, cell by cell.
  *
- * A shape says where the cells are: an array is an object, each key with the shape of its value; {@see LIST_} is a list
- * whose elements come and go one by one; everything else is one cell, whatever is in it. Of each cell:
+ * A shape describes the cells. An array describes an object, with a shape for each key. {@see LIST_} describes a list,
+ * to which both sides add and remove elements. Every other value is one cell. For each cell:
  *
- * - what only one side changed or removed is taken from that side;
- * - what both sides changed is the later save's, but integers become the larger: clocks and counters do not go back;
- * - what one side removed is gone, whatever the other made of it.
+ * - If only one side changed or removed it, the result is that side's value.
+ * - If both sides changed it, the result is the value of the later save. For integers the result is the larger one, so
+ *   that clocks and counters never go back.
+ * - If one side removed it, the result has no such cell.
  *
  * @internal
  */
@@ -22,9 +23,9 @@ final class ThreeWay
 
     /**
      * @param array<string, mixed>    $shape
-     * @param array<array-key, mixed> $base   what the later side started from
-     * @param array<array-key, mixed> $mine   what it made of it
-     * @param array<array-key, mixed> $theirs what is stored by now
+     * @param array<array-key, mixed> $base   the record that the later side loaded
+     * @param array<array-key, mixed> $mine   the record as the later side changed it
+     * @param array<array-key, mixed> $theirs the stored record
      *
      * @return array<array-key, mixed>
      */
@@ -43,7 +44,7 @@ final class ThreeWay
                 default => self::merge($inner, ...\array_map(static fn (?array $side): array => $side ?? [], $sides)),
             };
 
-            // An object that the SDK leaves out when it is empty stays out.
+            // The SDK leaves out some empty objects; the result leaves them out as well.
             if ($value !== null && ($value !== [] || isset($sides[1], $sides[2]))) {
                 $merged[$key] = $value;
             }
@@ -68,7 +69,7 @@ final class ThreeWay
      * @param list<mixed> $mine
      * @param list<mixed> $theirs
      *
-     * @return list<mixed> what is stored, without what was removed, and then what was added
+     * @return list<mixed> the stored elements without the removed ones, followed by the added ones
      */
     private static function elements(array $base, array $mine, array $theirs): array
     {
@@ -77,7 +78,7 @@ final class ThreeWay
 
     /**
      * @param list<mixed> $list
-     * @param list<mixed> $elements each takes out the first that is equal to it
+     * @param list<mixed> $elements each of them removes the first equal element of $list
      *
      * @return list<mixed>
      */

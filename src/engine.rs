@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::bell::{Counter, Ring, Slept};
 use crate::clock::{Clock, Millis};
@@ -359,15 +359,15 @@ impl Engine {
     /// Waits for a message of a topic after `cursor`: one slice of at most a second, and at most `timeout`. Whether there is one.
     pub fn wait_since(&self, topic: &str, cursor: u64, timeout: Duration) -> Result<bool, Error> {
         let topic = topic_digest(topic)?;
-        let end = self.store.now() + timeout.min(crate::bell::SLICE).as_millis() as Millis;
+        let end = Deadline::after(timeout.min(crate::bell::SLICE));
         loop {
             let ear = self.store.listen(Ring::Topic(topic))?;
-            let (newest, now) = (self.store.cursor(topic)?, self.store.now());
+            let newest = self.store.cursor(topic)?;
             // A topic that is behind the cursor has begun anew.
             if newest > cursor || (0 < newest && newest < cursor) {
                 return Ok(true);
             }
-            let left = Duration::from_millis(end.saturating_sub(now));
+            let left = end.left();
             if left.is_zero() || ear.sleep(left) == Slept::Interrupted {
                 return Ok(false);
             }
@@ -488,6 +488,20 @@ impl Engine {
                 }
             }
         }
+    }
+}
+
+/// The end of a wait, by the monotonic clock of this process.
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// Never, when it is too far away for the clock.
+    fn after(timeout: Duration) -> Self {
+        Self(Instant::now().checked_add(timeout))
+    }
+
+    fn left(&self) -> Duration {
+        self.0.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -720,17 +734,17 @@ impl Session {
     /// store and the owner's lease are seen to (G9). `after` is 0 or the cursor of an earlier wait for the same interest. Fails
     /// with [`Error::OwnerExpired`] when the owner has been released.
     pub fn wait(&self, owner: &OwnerToken, interest: Interest, after: u64, timeout: Duration) -> Result<Waited, Error> {
-        let end = self.engine.store.now().saturating_add(timeout.as_millis() as Millis);
+        let end = Deadline::after(timeout);
         loop {
-            let left = Duration::from_millis(end.saturating_sub(self.engine.store.now()));
-            let waited = self.wait_slice(owner, interest, after, left)?;
-            if waited.outcome != WaitedFor::Deadline || self.engine.store.now() >= end {
+            let waited = self.wait_slice(owner, interest, after, end.left())?;
+            if waited.outcome != WaitedFor::Deadline || end.left().is_zero() {
                 return Ok(waited);
             }
         }
     }
 
-    /// One slice of [`Session::wait`]: at most a second, for callers with something to do between slices.
+    /// One slice of [`Session::wait`]: at most a second by this process's clock, whatever the store's does, for callers with
+    /// something to do between slices.
     pub fn wait_slice(
         &self,
         owner: &OwnerToken,
@@ -739,21 +753,23 @@ impl Session {
         timeout: Duration,
     ) -> Result<Waited, Error> {
         let store = &self.engine.store;
-        let start = store.now();
-        let end = start.saturating_add(timeout.min(crate::bell::SLICE).as_millis() as Millis);
+        let end = Deadline::after(timeout.min(crate::bell::SLICE));
         loop {
             let ear = store.listen(Ring::Owner(self.key, *owner))?;
             let deadline = match self.look(owner, interest, after)? {
                 ControlFlow::Break(waited) => return Ok(waited),
                 ControlFlow::Continue(deadline) => deadline,
             };
-            let now = store.now();
-            if now >= end {
+            let left = end.left();
+            if left.is_zero() {
                 return Ok(Waited { outcome: WaitedFor::Deadline, cursor: after });
             }
-            let until = deadline.filter(|_| interest.resolution).map_or(end, |deadline| deadline.min(end));
+            // The store's clock says what is late; it may be set meanwhile, so that it never says how long to sleep at most.
+            let due =
+                deadline.filter(|_| interest.resolution).map(|deadline| deadline.saturating_sub(store.now()).max(1));
+            let sleep = due.map_or(left, |due| left.min(Duration::from_millis(due)));
             store.count(Counter::Waits, 1);
-            match ear.sleep(Duration::from_millis(until.saturating_sub(now))) {
+            match ear.sleep(sleep) {
                 // Mostly what it waits for is there: it looks before it listens again.
                 Slept::Rung => {
                     if let ControlFlow::Break(waited) = self.look(owner, interest, after)? {

@@ -73,6 +73,12 @@ impl AttributeKey {
     }
 }
 
+impl std::borrow::Borrow<str> for AttributeKey {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for AttributeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

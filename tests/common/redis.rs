@@ -123,6 +123,12 @@ impl RedisServer {
         self.signal(libc::SIGCONT);
     }
 
+    /// The processor's time that its main thread has had; nothing where the kernel does not say.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let statistics = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).ok()?;
+        Some(Duration::from_nanos(statistics.split_whitespace().next()?.parse().ok()?))
+    }
+
     fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).expect("a pid");
         // SAFETY: the child has not been waited for, so the pid is still its own.

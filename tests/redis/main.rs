@@ -7,13 +7,16 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod costs;
 mod losses;
 mod machines;
 mod outages;
 mod processes;
+mod rights;
 mod servers;
 mod tls;
 mod topologies;
+mod waits;
 #[path = "../common/workers.rs"]
 mod workers;
 
@@ -31,6 +34,9 @@ fn main() -> ExitCode {
     workers::main(
         &[
             private,
+            costs::TESTS,
+            rights::TESTS,
+            waits::TESTS,
             processes::TESTS,
             losses::TESTS,
             servers::TESTS,

@@ -17,6 +17,11 @@ use crate::store::BusEntries;
 /// Silence after which a topic goes.
 const TOPIC_TTL_MS: Millis = 24 * 3_600_000;
 
+/// How many messages a reader asks for before it knows how long they are.
+const FIRST_PORTION: usize = 16;
+/// How many bytes of messages it asks for at once from then on.
+const PORTION_BYTES: u64 = 1 << 20;
+
 /// Appends a message. Its number.
 pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, message: &str) -> Result<u64, Error> {
     let before = store.key(hex(topic), &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
@@ -63,29 +68,39 @@ pub(super) fn since(
     cursor: u64,
     max: usize,
 ) -> Result<BusEntries, StoreError> {
-    let range = |after: u64| {
+    let max = max.max(1);
+    let range = |after: u64, count: usize| {
         let mut head = redis::cmd("HMGET");
-        head.arg(head_key(store, topic)).arg("n").arg("f");
+        head.arg(head_key(store, topic)).arg("n").arg("f").arg("b");
         let mut entries = redis::cmd("XRANGE");
         entries.arg(stream_key(store, topic)).arg(format!("{}-0", after.saturating_add(1))).arg("+");
-        entries.arg("COUNT").arg(max.max(1));
+        entries.arg("COUNT").arg(count);
         let answers = process.connections.read(|link| link.ask_all(&[head.clone(), entries.clone()]))?;
         read_range(answers).ok_or_else(|| StoreError::corrupt("of this topic", "it cannot be read"))
     };
-    let mut found = range(cursor)?;
+    let mut found = range(cursor, max.min(FIRST_PORTION))?;
     // A cursor the topic has not reached is one of an earlier life of the topic: all that is here is new.
     let mut cursor = cursor;
     if found.newest > 0 && cursor > found.newest {
         cursor = found.first - 1;
-        found = range(cursor)?;
+        found = range(cursor, max.min(FIRST_PORTION))?;
     }
-    let Found { newest, first, mut messages } = found;
+    let (newest, first, mut messages) = (found.newest, found.first, std::mem::take(&mut found.messages));
     if newest == 0 {
         return Ok(BusEntries::default());
     }
-    messages.truncate(max);
     let missed = first.saturating_sub(cursor + 1);
-    let cursor = messages.last().map_or(cursor + missed, |(number, _)| *number);
+    let mut cursor = messages.last().map_or(cursor + missed, |(number, _)| *number);
+    while messages.len() < max && cursor < newest {
+        let count = found.portion().min(max - messages.len());
+        found = range(cursor, count)?;
+        // What was dropped meanwhile is told to whoever reads on from here.
+        if found.first > cursor + 1 || found.messages.is_empty() {
+            break;
+        }
+        messages.append(&mut found.messages);
+        cursor = messages.last().map_or(cursor, |(number, _)| *number);
+    }
     Ok(BusEntries { messages, cursor, missed })
 }
 
@@ -93,18 +108,28 @@ pub(super) fn since(
 struct Found {
     newest: u64,
     first: u64,
+    bytes: u64,
     messages: Vec<(u64, String)>,
+}
+
+impl Found {
+    /// How many messages of the usual length are read at once.
+    fn portion(&self) -> usize {
+        let usual = self.bytes / (self.newest.saturating_sub(self.first) + 1);
+        usize::try_from(PORTION_BYTES / usual.max(1)).unwrap_or(1).clamp(1, 1024)
+    }
 }
 
 fn read_range(answers: Vec<Value>) -> Option<Found> {
     let [head, entries]: [Value; 2] = answers.try_into().ok()?;
-    let (newest, first): (Option<u64>, Option<u64>) = redis::from_redis_value(head).ok()?;
+    let (newest, first, bytes): (Option<u64>, Option<u64>, Option<u64>) = redis::from_redis_value(head).ok()?;
     let entries: Vec<(String, Vec<String>)> = redis::from_redis_value(entries).ok()?;
     let message = |(id, mut fields): (String, Vec<String>)| {
         Some((id.strip_suffix("-0")?.parse().ok()?, fields.pop().filter(|_| fields.len() == 1)?))
     };
     let messages = entries.into_iter().map(message).collect::<Option<_>>()?;
-    Some(Found { newest: newest.unwrap_or(0), first: first.unwrap_or(1), messages })
+    let (newest, first, bytes) = (newest.unwrap_or(0), first.unwrap_or(1), bytes.unwrap_or(0));
+    Some(Found { newest, first, bytes, messages })
 }
 
 /// How many topics there are; those that have been silent for long go.

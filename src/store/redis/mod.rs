@@ -80,6 +80,8 @@ const CONTENDED: Duration = Duration::from_secs(10);
 /// Who has been overtaken so often looks first until it has not been for as many operations. One lucky operation does not do:
 /// who needs one round trip where all others need two would win again and again.
 const MOST_OVERTAKEN: u32 = 16;
+/// Of a session with so many bytes of messages and responses, what an operation takes away is read by the same script.
+const READ_AND_KEPT_BYTES: u64 = 256 << 10;
 /// How often what is counted is written at most.
 const COUNTED_EVERY_MS: Millis = 1_000;
 
@@ -458,7 +460,7 @@ impl Work<'_> {
         while Instant::now() < end {
             let now = self.confirmed.map_or_else(|| self.store.time(&self.process), Ok)?;
             let (result, asked) = self.decide(now, census, view, operation);
-            if !asked.rows.is_empty() || !asked.prefixes.is_empty() {
+            if asked.for_attributes() {
                 self.look(&asked)?;
                 continue;
             }
@@ -476,6 +478,12 @@ impl Work<'_> {
                 if self.confirmed.is_some() && asked.payloads.is_empty() {
                     return Ok(());
                 }
+                self.look(&asked)?;
+                continue;
+            }
+            // What is taken away must be kept as well, in case the answer is lost: much is read before it is taken instead.
+            let message_bytes = self.seen.record.as_ref().map_or(0, |record| record.message_bytes);
+            if !asked.payloads.is_empty() && message_bytes > READ_AND_KEPT_BYTES {
                 self.look(&asked)?;
                 continue;
             }
@@ -507,7 +515,8 @@ impl Work<'_> {
         view: StoreView,
         operation: Operation<'_>,
     ) -> (Step<Decided>, Asked) {
-        let values = Speculation::on(&self.payloads, &self.attributes);
+        let attribute_bytes = self.seen.record.as_ref().map_or(0, |record| record.attribute_bytes);
+        let values = Speculation::on(&self.payloads, &self.attributes, attribute_bytes);
         let context = Context { now, settings: &self.store.settings, census };
         let record = self.seen.record.as_deref().cloned().map(Box::new);
         let mut transition = Transition::new(record, &values, context);
@@ -519,9 +528,9 @@ impl Work<'_> {
     /// Sees whether the session still is what it was, and asks for payloads.
     fn look(&mut self, asked: &Asked) -> Result<(), StoreError> {
         let connections = self.process.connections.clone();
-        let mut answer = match asked.rows.is_empty() && asked.prefixes.is_empty() {
-            true => self.look_at_record(asked)?,
-            false => None,
+        let mut answer = match asked.for_attributes() {
+            true => None,
+            false => self.look_at_record(asked)?,
         };
         if answer.is_none() {
             let request = Request {
@@ -807,39 +816,39 @@ impl RedisStore {
     /// Whether a session's keys hold what its record says (G8), of one moment.
     fn check_session(&self, process: &OfProcess, session: Digest, found: &mut Vec<String>) -> Result<(), StoreError> {
         let keys = ["", "a"].map(|rest| self.key(hex(session), rest));
-        type Hash = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
-        let (mut fields, rows): (Hash, Hash) = process.connections.read(|link| {
-            let both = link.run(&script::BOTH, |command| {
+        type Lengths = std::collections::BTreeMap<Vec<u8>, u64>;
+        let (mut fields, rows, record): (Lengths, Lengths, Option<Vec<u8>>) = process.connections.read(|link| {
+            let both = link.run(&script::LENGTHS, |command| {
                 command.arg(keys.len()).arg(&keys);
             })?;
             Ok(redis::from_redis_value(both)?)
         })?;
         // The newest versions and one byte; others.
-        let mut versions = vec![fields.remove(b"v".as_slice()).map_or(0, |newest| newest.len().saturating_sub(1))];
-        versions
-            .extend((b'0'..=b'7').filter_map(|digit| fields.remove([b'h', digit].as_slice())).map(|block| block.len()));
-        let Some(record) = fields.remove(b"r".as_slice()) else {
+        let mut versions = vec![fields.remove(b"v".as_slice()).map_or(0, |newest| newest.saturating_sub(1))];
+        versions.extend((b'0'..=b'7').filter_map(|digit| fields.remove([b'h', digit].as_slice())));
+        let Some(record) = record else {
             if !fields.is_empty() || !rows.is_empty() {
                 found.push(format!("session {}: payloads without a record", hex(session)));
             }
             return Ok(());
         };
+        fields.remove(b"r".as_slice());
         let record = decode(&record)?;
-        if versions.iter().any(|&bytes| bytes == 0 || bytes % size_of::<Version>() != 0) {
+        if versions.iter().any(|&bytes| bytes == 0 || bytes % size_of::<Version>() as u64 != 0) {
             found.push(format!("session {}: its versions cannot be read", record.id()));
         }
         let mut message_bytes = 0;
         for payload in record.payloads() {
             match fields.remove(Field::of(&payload).bytes()) {
-                Some(value) => message_bytes += value.len() as u64,
+                Some(length) => message_bytes += length,
                 None => found.push(format!("session {}: {payload:?} is missing", record.id())),
             }
         }
         for stray in fields.keys() {
             found.push(format!("session {}: nothing refers to the field {stray:?}", record.id()));
         }
-        let attribute_bytes: usize = rows.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if (message_bytes, attribute_bytes as u64) != (record.message_bytes, record.attribute_bytes) {
+        let attribute_bytes: u64 = rows.iter().map(|(name, length)| name.len() as u64 + length).sum();
+        if (message_bytes, attribute_bytes) != (record.message_bytes, record.attribute_bytes) {
             found.push(format!(
                 "session {}: {message_bytes} and {attribute_bytes} bytes are there, {} and {} are accounted for",
                 record.id(),

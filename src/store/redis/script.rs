@@ -1,5 +1,6 @@
 //! The scripts that run in the server, what they are asked and what they answer.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -25,9 +26,8 @@ impl Script {
 pub(super) static SESSION: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("session.lua")));
 /// `publish.lua`: appends a message to a topic.
 pub(super) static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("publish.lua")));
-/// Two hashes at one moment.
-pub(super) static BOTH: LazyLock<Script> =
-    LazyLock::new(|| Script::new("return { redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]) }"));
+/// `lengths.lua`: what a session's keys hold at one moment, by name and length.
+pub(super) static LENGTHS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lengths.lua")));
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 
@@ -41,11 +41,29 @@ pub(super) type Version = [u8; 8];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     /// Messages, broadcasts, responses.
-    pub(super) payloads: Vec<Payload>,
+    pub(super) payloads: BTreeSet<Payload>,
     /// Attributes by name.
-    pub(super) rows: Vec<AttributeKey>,
-    /// Attributes by what their names begin with.
-    pub(super) prefixes: Vec<String>,
+    pub(super) rows: BTreeSet<AttributeKey>,
+    /// What else it must know of attributes.
+    pub(super) listing: Listing,
+}
+
+impl Asked {
+    /// Whether it asks for attributes.
+    pub(super) fn for_attributes(&self) -> bool {
+        !self.rows.is_empty() || self.listing != Listing::None
+    }
+}
+
+/// Which attributes a request lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Listing {
+    #[default]
+    None = 0,
+    /// The names of all.
+    Names = 1,
+    /// All with their values.
+    All = 2,
 }
 
 /// What is sent to [`SESSION`].
@@ -105,8 +123,9 @@ impl Request<'_> {
         }
         let wanted = 1 + self.asked.payloads.len();
         let first = [wanted, deletes, puts, self.channels.len()];
-        let second = [self.asked.rows.len(), self.asked.prefixes.len(), row_deletes, row_puts];
-        let more = again || self.purges || self.life.is_some() || second.iter().any(|&length| length > 0);
+        let second = [self.asked.rows.len(), row_deletes, row_puts];
+        let lists = self.asked.listing != Listing::None;
+        let more = again || self.purges || self.life.is_some() || lists || second.iter().any(|&length| length > 0);
         let (keys_count, heads) = (1 + usize::from(more) + usize::from(keys.kept.is_some()), 1 + usize::from(more));
         let items = first.iter().sum::<usize>() + if more { second.iter().sum() } else { 0 };
 
@@ -132,6 +151,7 @@ impl Request<'_> {
             let mut head = Head::default();
             head.doubles([self.life.map_or(0.0, |life| life.max(1) as f64)]);
             head.flags([self.purges, again]);
+            head.0.push(self.asked.listing as u8);
             head.lengths(second);
             packed.add(head.bytes());
         }
@@ -164,9 +184,6 @@ impl Request<'_> {
         if more {
             for row in &self.asked.rows {
                 packed.add(row.as_str().as_bytes());
-            }
-            for prefix in &self.asked.prefixes {
-                packed.add(prefix.as_bytes());
             }
             for (name, _) in self.of_rows().filter(|(_, value)| value.is_none()) {
                 packed.add(name.as_bytes());
@@ -223,7 +240,7 @@ impl Packed {
     }
 
     /// What a look sends: two commands.
-    pub(super) fn look(key: &str, payloads: &[Payload]) -> Self {
+    pub(super) fn look(key: &str, payloads: &BTreeSet<Payload>) -> Self {
         let mut packed = Self::new(1);
         packed.add(b"TIME");
         let _ = write!(packed.0, "*{}\r\n", 4 + payloads.len());
@@ -336,7 +353,8 @@ pub(super) struct Answer {
     pub(super) record: Option<Vec<u8>>,
     pub(super) payloads: Vec<Option<Vec<u8>>>,
     pub(super) rows: Vec<Option<Vec<u8>>>,
-    pub(super) listings: Vec<Vec<Vec<u8>>>,
+    /// Names of attributes, or names and values in turn.
+    pub(super) listing: Vec<Vec<u8>>,
 }
 
 impl Answer {
@@ -366,10 +384,7 @@ impl Answer {
             now,
             payloads: list(next())?.into_iter().map(bytes).collect::<Option<_>>()?,
             rows: list(next())?.into_iter().map(bytes).collect::<Option<_>>()?,
-            listings: list(next())?
-                .into_iter()
-                .map(|listing| array(listing)?.into_iter().map(|item| bytes(item)?).collect())
-                .collect::<Option<_>>()?,
+            listing: list(next())?.into_iter().map(|item| bytes(item)?).collect::<Option<_>>()?,
             versions: bytes(next())?.unwrap_or_default(),
             record: bytes(next())?,
         })

@@ -6,43 +6,63 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
-use super::script::{Answer, Asked};
+use super::script::{Answer, Asked, Listing};
 use crate::error::StoreError;
 use crate::session::{AttributeKey, Changes, Payload, Values};
 
 /// How many bytes of a session's attributes a process keeps.
-const KEPT_BYTES: usize = 64 << 10;
+pub(super) const KEPT_BYTES: usize = 64 << 10;
 
-type Row = (AttributeKey, Vec<u8>);
 /// Payloads as far as they are known; none where one is not there.
 pub(super) type Known = BTreeMap<Payload, Option<Vec<u8>>>;
 
 /// What is known of a session's attributes at one version.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attributes {
-    rows: BTreeMap<AttributeKey, Option<Vec<u8>>>,
-    listings: Vec<(String, Vec<Row>)>,
+    rows: BTreeMap<AttributeKey, Row>,
+    /// Whether every row that is there is among `rows`.
+    complete: bool,
+}
+
+/// What is known of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Row {
+    /// No row has it.
+    Absent,
+    /// A row has it, whose value was not read.
+    Unread,
+    Value(Vec<u8>),
+}
+
+impl Row {
+    fn of(value: Option<Vec<u8>>) -> Self {
+        value.map_or(Row::Absent, Row::Value)
+    }
 }
 
 impl Attributes {
     /// Takes in what was answered.
     pub(super) fn learn(self: &mut Arc<Self>, asked: &Asked, answer: &mut Answer) -> Result<(), StoreError> {
-        if asked.rows.is_empty() && asked.prefixes.is_empty() {
+        if !asked.for_attributes() {
             return Ok(());
         }
         let known = Arc::make_mut(self);
-        known.rows.extend(asked.rows.iter().cloned().zip(std::mem::take(&mut answer.rows)));
-        for (prefix, listing) in asked.prefixes.iter().zip(std::mem::take(&mut answer.listings)) {
-            let mut rows = Vec::with_capacity(listing.len() / 2);
-            let mut items = listing.into_iter();
-            while let (Some(name), Some(value)) = (items.next(), items.next()) {
-                let name = String::from_utf8(name).ok().and_then(|name| AttributeKey::new(name).ok());
-                let damaged = || StoreError::corrupt("of this session", "a row has a key that is no attribute key");
-                rows.push((name.ok_or_else(damaged)?, value));
+        let values = std::mem::take(&mut answer.rows).into_iter().map(Row::of);
+        known.rows.extend(asked.rows.iter().cloned().zip(values));
+        known.complete |= asked.listing != Listing::None;
+        let mut items = std::mem::take(&mut answer.listing).into_iter();
+        while let Some(name) = items.next() {
+            let name = String::from_utf8(name).ok().and_then(|name| AttributeKey::new(name).ok());
+            let damaged = || StoreError::corrupt("of this session", "a row has a key that is no attribute key");
+            let name = name.ok_or_else(damaged)?;
+            if asked.listing == Listing::All {
+                known.rows.insert(name, Row::of(items.next()));
+            } else {
+                known.rows.entry(name).or_insert(Row::Unread);
             }
-            known.listings.push((prefix.clone(), rows));
         }
         Ok(())
     }
@@ -50,22 +70,26 @@ impl Attributes {
     /// What is known after an operation's changes.
     pub(super) fn change(self: &mut Arc<Self>, changes: &Changes) {
         for (payload, value) in changes.iter() {
-            let Payload::Attribute(name) = payload else { continue };
-            let known = Arc::make_mut(self);
-            for (_, rows) in known.listings.iter_mut().filter(|(prefix, _)| name.as_str().starts_with(prefix)) {
-                rows.retain(|(row, _)| row != name);
-                rows.extend(value.clone().map(|value| (name.clone(), value)));
+            if let Payload::Attribute(name) = payload {
+                Arc::make_mut(self).rows.insert(name.clone(), Row::of(value.clone()));
             }
-            known.rows.insert(name.clone(), value.clone());
         }
     }
 
     /// What is known, for the next operation: nothing when it is much.
     pub(super) fn kept(self: &Arc<Self>) -> Arc<Self> {
-        let listed = self.listings.iter().flat_map(|(_, rows)| rows).map(|(name, value)| (name, value.len()));
-        let single = self.rows.iter().map(|(name, value)| (name, value.as_ref().map_or(0, Vec::len)));
-        let bytes: usize = listed.chain(single).map(|(name, value)| name.as_str().len() + value).sum();
+        let length = |row: &Row| if let Row::Value(value) = row { value.len() } else { 0 };
+        let bytes: usize = self.rows.iter().map(|(name, row)| name.as_str().len() + length(row)).sum();
         if bytes <= KEPT_BYTES { self.clone() } else { Arc::default() }
+    }
+
+    fn get(&self, name: &AttributeKey) -> Option<Option<&Vec<u8>>> {
+        match self.rows.get(name) {
+            Some(Row::Value(value)) => Some(Some(value)),
+            Some(Row::Absent) => Some(None),
+            Some(Row::Unread) => None,
+            None => self.complete.then_some(None),
+        }
     }
 }
 
@@ -73,58 +97,72 @@ impl Attributes {
 pub(super) struct Speculation<'k> {
     payloads: &'k Known,
     attributes: &'k Attributes,
+    /// Which attributes are asked for by whoever must know what lies below a key.
+    listing: Listing,
     asked: RefCell<Asked>,
 }
 
 impl<'k> Speculation<'k> {
-    pub(super) fn on(payloads: &'k Known, attributes: &'k Attributes) -> Self {
-        Self { payloads, attributes, asked: RefCell::default() }
+    /// Of a session whose attributes have so many bytes: few are read at once, of many the names.
+    pub(super) fn on(payloads: &'k Known, attributes: &'k Attributes, attribute_bytes: u64) -> Self {
+        let listing = if attribute_bytes <= KEPT_BYTES as u64 { Listing::All } else { Listing::Names };
+        Self { payloads, attributes, listing, asked: RefCell::default() }
     }
 
     /// What was missing.
     pub(super) fn into_asked(self) -> Asked {
-        self.asked.into_inner()
+        let mut asked = self.asked.into_inner();
+        if asked.listing == Listing::All {
+            asked.rows.clear();
+        }
+        asked
     }
 }
 
 impl Values for Speculation<'_> {
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
         let known = match key {
-            Payload::Attribute(name) => self.attributes.rows.get(name),
-            payload => self.payloads.get(payload),
+            Payload::Attribute(name) => self.attributes.get(name).map(|value| value.cloned()),
+            payload => self.payloads.get(payload).cloned(),
         };
         if let Some(known) = known {
-            return Ok(known.clone());
+            return Ok(known);
         }
         let mut asked = self.asked.borrow_mut();
         Ok(match key {
             Payload::Attribute(name) => {
-                if !asked.rows.contains(name) {
-                    asked.rows.push(name.clone());
-                }
+                asked.rows.insert(name.clone());
                 None
             }
             payload => {
-                if !asked.payloads.contains(payload) {
-                    asked.payloads.push(payload.clone());
-                }
+                asked.payloads.insert(payload.clone());
                 // Reads as an empty text, and as a message of empty texts.
                 Some(if matches!(payload, Payload::Response(_)) { Vec::new() } else { vec![0; 4] })
             }
         })
     }
 
-    fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<Row>, StoreError> {
-        let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
-        let listing = self.attributes.listings.iter().find(|(known, _)| prefix.starts_with(known));
-        if let Some((_, rows)) = listing {
-            return Ok(rows.iter().filter(|(name, _)| name.as_str().starts_with(&prefix)).cloned().collect());
-        }
+    fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
         let mut asked = self.asked.borrow_mut();
-        if !asked.prefixes.contains(&prefix) {
-            asked.prefixes.push(prefix);
+        if !self.attributes.complete {
+            let listing = if parent.is_none() { Listing::All } else { self.listing };
+            asked.listing = asked.listing.max(listing);
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let below = self.attributes.rows.range::<str, _>(from);
+        let mut found = Vec::new();
+        for (name, row) in below.take_while(|(name, _)| name.as_str().starts_with(&prefix)) {
+            match row {
+                Row::Value(value) => found.push((name.clone(), value.clone())),
+                Row::Unread => {
+                    asked.rows.insert(name.clone());
+                }
+                Row::Absent => {}
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -136,27 +174,48 @@ mod tests {
         AttributeKey::new(name).unwrap()
     }
 
-    fn answer(rows: Vec<Option<Vec<u8>>>, listings: Vec<Vec<Vec<u8>>>) -> Answer {
-        Answer { rows, listings, ..Answer::default() }
+    fn bytes<const N: usize>(texts: [&str; N]) -> Vec<Vec<u8>> {
+        texts.map(|text| text.as_bytes().to_vec()).to_vec()
     }
 
     #[test]
     fn what_is_asked_for_is_known_afterwards_and_after_changes() {
-        let mut known = Arc::<Attributes>::default();
         let nothing = Known::new();
-        let values = Speculation::on(&nothing, &known);
-        assert_eq!(values.get(&Payload::Attribute(key("a.b"))).unwrap(), None);
-        assert!(values.attributes(Some(&key("a"))).unwrap().is_empty());
-        let asked = values.into_asked();
-        assert_eq!((asked.rows.clone(), asked.prefixes.clone()), (vec![key("a.b")], vec!["a.".to_owned()]));
-        let listing = ["a.b", "1", "a.c", "2"].map(|text| text.as_bytes().to_vec()).to_vec();
-        known.learn(&asked, &mut answer(vec![Some(b"1".to_vec())], vec![listing])).unwrap();
-        let changes = [(key("a.b"), Some(b"3".to_vec())), (key("a.c"), None), (key("d"), Some(b"4".to_vec()))];
-        known.change(&changes.into_iter().map(|(name, value)| (Payload::Attribute(name), value)).collect());
-        let values = Speculation::on(&nothing, &known);
-        assert_eq!(values.attributes(Some(&key("a"))).unwrap(), [(key("a.b"), b"3".to_vec())]);
-        assert_eq!(values.get(&Payload::Attribute(key("d"))).unwrap().as_deref(), Some(b"4".as_slice()));
-        assert_eq!(values.into_asked(), Asked::default());
+        for (size, listing) in [(0, Listing::All), (1 << 20, Listing::Names)] {
+            let mut known = Arc::<Attributes>::default();
+            let values = Speculation::on(&nothing, &known, size);
+            assert_eq!(values.get(&Payload::Attribute(key("a.b"))).unwrap(), None);
+            assert!(values.attributes(Some(&key("a"))).unwrap().is_empty());
+            let asked = values.into_asked();
+            assert_eq!(asked.listing, listing);
+            let mut answer = match listing {
+                Listing::All => Answer { listing: bytes(["a.b", "1", "a.c", "2", "b", "3"]), ..Answer::default() },
+                _ => {
+                    let rows = vec![Some(b"1".to_vec())];
+                    Answer { rows, listing: bytes(["a.b", "a.c", "b"]), ..Answer::default() }
+                }
+            };
+            known.learn(&asked, &mut answer).unwrap();
+            if listing == Listing::Names {
+                // Of what lies below, the values that are missing are asked for, and no others.
+                let values = Speculation::on(&nothing, &known, size);
+                values.attributes(Some(&key("a"))).unwrap();
+                let asked = values.into_asked();
+                assert_eq!(asked, Asked { rows: [key("a.c")].into(), ..Asked::default() });
+                let rows = vec![Some(b"2".to_vec())];
+                known.learn(&asked, &mut Answer { rows, ..Answer::default() }).unwrap();
+            }
+            let values = Speculation::on(&nothing, &known, size);
+            let both = [(key("a.b"), b"1".to_vec()), (key("a.c"), b"2".to_vec())];
+            assert_eq!(values.attributes(Some(&key("a"))).unwrap(), both);
+            let changes = [(key("a.b"), Some(b"3".to_vec())), (key("a.c"), None), (key("d"), Some(b"4".to_vec()))];
+            known.change(&changes.into_iter().map(|(name, value)| (Payload::Attribute(name), value)).collect());
+            let values = Speculation::on(&nothing, &known, size);
+            assert_eq!(values.attributes(Some(&key("a"))).unwrap(), [(key("a.b"), b"3".to_vec())]);
+            assert_eq!(values.get(&Payload::Attribute(key("d"))).unwrap().as_deref(), Some(b"4".as_slice()));
+            assert_eq!(values.get(&Payload::Attribute(key("e"))).unwrap(), None);
+            assert_eq!(values.into_asked(), Asked::default());
+        }
     }
 
     #[test]
@@ -169,9 +228,9 @@ mod tests {
     #[test]
     fn a_message_that_is_not_known_has_a_stand_in() {
         let (nothing, attributes) = (Known::new(), Attributes::default());
-        let values = Speculation::on(&nothing, &attributes);
+        let values = Speculation::on(&nothing, &attributes, 0);
         let payload = Payload::Outgoing { owner: 1, sequence: 1 };
         assert!(values.get(&payload).unwrap().is_some() && values.get(&payload).unwrap().is_some());
-        assert_eq!(values.into_asked().payloads, [payload]);
+        assert_eq!(values.into_asked().payloads, [payload].into());
     }
 }

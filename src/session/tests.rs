@@ -1,4 +1,4 @@
-//! What can be said of the state machine without a store; what its operations do is tests/contract.rs.
+//! What can be said of the state machine without a store; what its operations do is tests/contract/.
 
 use std::collections::BTreeMap;
 

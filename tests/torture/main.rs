@@ -22,8 +22,8 @@ use libtest_mimic::Arguments;
 use mcp_state::{Engine, NewSession, OwnerKind};
 
 use check::{Violation, violations};
-use history::{History, Log, Op, Outcome, now};
 use fastrand::Rng;
+use history::{History, Log, Op, Outcome, now};
 use worker::{REUSED, SESSIONS, Worker, log_path, outcome, session_id, take};
 
 const WORKERS: usize = 8;

@@ -16,7 +16,7 @@ final class SettingsTest extends TestCase
 {
     /** Options whose behaviour needs servers, a clock or a machine of its own, and the tests that show it. */
     private const SHOWN_ELSEWHERE = [
-        'on_full' => ['tests/contract.rs', 'g10_with_on_full_reject_a_new_session_is_refused'],
+        'on_full' => ['tests/contract/limits.rs', 'g10_with_on_full_reject_a_new_session_is_refused'],
         'prefix' => ['php/tests/Stores/SettingsTest.php', 'testAPrefixADatabaseAndAPasswordAreFollowed'],
         'db' => ['php/tests/Stores/SettingsTest.php', 'testAPrefixADatabaseAndAPasswordAreFollowed'],
         'user' => ['php/tests/Stores/SettingsTest.php', 'testAPrefixADatabaseAndAPasswordAreFollowed'],

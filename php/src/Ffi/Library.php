@@ -43,7 +43,7 @@ final class Library
      */
     public static function load(): self
     {
-        RequestEnd::await();
+        RequestEnd::register();
 
         return self::$loaded ??= new self(self::preloaded() ?? self::fromFile());
     }

@@ -170,9 +170,9 @@ final class SettingsTest extends TestCase
 
                 return $ms;
             };
-            [$short, $long] = [$took(50), $took(800)];
-            self::assertGreaterThan(600, $long, $name);
-            self::assertLessThan($long, $short, $name);
+            // Pauses between tries are random; a setting that is not followed makes no difference at all.
+            [$short, $long] = [$took(50), $took(1500)];
+            self::assertGreaterThan(2 * $short, $long, $name);
         }
     }
 

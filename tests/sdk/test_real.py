@@ -130,7 +130,7 @@ class FullPool(RealSdk):
         refused = Ask(self.client, self.options)
         reply = await refused.reply()
         verdict, remark = judge(refused.id, reply, refused.word)
-        self.assertIn("3 exchanges wait for their clients already", remark, verdict)
+        self.assertIn("3 exchanges already wait for their clients", remark, verdict)
         tally = Tally()
         for ask in waiting:
             await ask.answer()

@@ -14,17 +14,17 @@ use McpState\Store;
 use Psr\Log\LoggerInterface;
 
 /**
- * Carries notifications to the `subscriptions/listen` streams of all processes (protocol revision 2026-07-28):
+ * Delivers notifications to the `subscriptions/listen` streams of all processes (protocol revision 2026-07-28):
  *
  *     $server = Server::builder()->setNotificationBus(NotificationBus::open('shm://shop'))
  *
- * Notifications have numbers that rise by one, whoever publishes: every reader gets all of them, once, in the same order.
- * The store keeps the newest (`max_topic_messages`, `max_topic_bytes`); a reader that fell further behind goes on with
- * what is there, and the logger is told how many it missed.
+ * The numbers of the notifications rise by one, whichever process publishes. Every reader receives each notification
+ * once, in the same order. The store keeps only the newest (`max_topic_messages`, `max_topic_bytes`, G10). A reader
+ * that is too slow continues with the oldest stored one, and the logger receives the number of missed notifications.
  */
 final class NotificationBus implements NotificationBusInterface
 {
-    /** How many notifications are read at once. */
+    /** The number of notifications in one read. */
     private const BATCH = 500;
 
     private readonly StoreSource $store;
@@ -32,8 +32,10 @@ final class NotificationBus implements NotificationBusInterface
     private readonly LoggerInterface $logger;
 
     /**
-     * @param Store|\Closure(): Store $store a store, or what opens it when it is first needed
-     * @param string                  $topic servers with different topics do not hear of each other
+     * @param Store|\Closure(): Store $store  a store, or a closure that opens it on first use
+     * @param string                  $topic  the topic on the bus; servers with different topics do not receive each
+     *                                        other's notifications
+     * @param LoggerInterface|null    $logger null: warnings and errors go to PHP's `error_log`
      */
     public function __construct(
         #[\SensitiveParameter] Store|\Closure $store,
@@ -44,7 +46,15 @@ final class NotificationBus implements NotificationBusInterface
         $this->logger = $logger ?? new ErrorLog();
     }
 
-    /** @param string|null $dsn null: the environment variable `MCP_STATE_DSN`, else the ini setting `mcp_state.dsn` */
+    /**
+     * Creates a bus on the store that $dsn names, which is opened on first use.
+     *
+     * @param string|null          $dsn    null: the environment variable `MCP_STATE_DSN`, or without it the ini setting
+     *                                     `mcp_state.dsn`
+     * @param string               $topic  the topic on the bus; servers with different topics do not receive each
+     *                                     other's notifications
+     * @param LoggerInterface|null $logger null: warnings and errors go to PHP's `error_log`
+     */
     public static function open(
         #[\SensitiveParameter] ?string $dsn = null,
         string $topic = 'mcp.notifications',
@@ -54,22 +64,29 @@ final class NotificationBus implements NotificationBusInterface
     }
 
     /**
-     * @throws ExceptionInterface when it could not be published
-     * @throws \JsonException when the notification cannot become JSON
+     * Publishes a notification to all readers of the topic.
+     *
+     * @throws ExceptionInterface if the store fails
+     * @throws \JsonException if JSON cannot express the notification
      */
     public function publish(Notification $notification): void
     {
         $this->store->get()->publish($this->topic, \json_encode($notification, \JSON_THROW_ON_ERROR));
     }
 
-    /** @throws ExceptionInterface */
+    /**
+     * Returns the number of the newest notification, where a new reader starts.
+     *
+     * @throws ExceptionInterface
+     */
     public function cursor(): int
     {
         return $this->store->get()->cursor($this->topic);
     }
 
     /**
-     * A store that cannot be asked gives nothing and leaves the cursor where it is: an exception would end the stream.
+     * Returns the notifications after $cursor, and the new cursor. If the store fails, the result is empty with the
+     * same cursor, because an exception would end the stream.
      *
      * @return array{list<Notification>, int}
      */
@@ -91,7 +108,7 @@ final class NotificationBus implements NotificationBusInterface
                 }
             } while (\count($entries->messages) === self::BATCH);
         } catch (ExceptionInterface $e) {
-            $this->logger->error("mcp-state: notifications could not be read: {$e->getMessage()}", ['exception' => $e]);
+            $this->logger->error("mcp-state: cannot read notifications: {$e->getMessage()}", ['exception' => $e]);
         }
 
         return [$notifications, $cursor];
@@ -110,7 +127,7 @@ final class NotificationBus implements NotificationBusInterface
                 }
             }
         } catch (\Exception $e) {
-            $this->logger->warning("mcp-state: a notification could not be read: {$e->getMessage()}", ['exception' => $e]);
+            $this->logger->warning("mcp-state: cannot decode a notification: {$e->getMessage()}", ['exception' => $e]);
         }
 
         return $notifications;

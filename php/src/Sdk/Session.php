@@ -19,84 +19,89 @@ use McpState\Sdk\Internal\Value;
 use Symfony\Component\Uid\Uuid;
 
 /**
- * A session as the SDK and its handlers see it, on the store that all processes share.
+ * A session as the SDK and its handlers use it. The store that all processes share holds its state.
  *
- * **Attributes.** `set()` and `forget()` are noted in this object and committed by {@see save()}, as one patch of just the
- * keys that were written; what is never saved is discarded. Reads are what was noted here over the latest committed state,
- * so what another request saves appears between two of them; {@see all()} is one snapshot. A write of a key replaces
- * everything below it. Values are replaced whole, lists too, but for `resource_subscriptions` and the keys that the
- * manager was told: of these, elements are added and removed one by one. Null counts as absent.
+ * **Attributes.** This object records the writes of `set()` and `forget()`, and {@see save()} commits them as one patch
+ * of the written keys (G1, G8). Without `save()` they are discarded. A read returns the recorded write, or else the
+ * last committed value, so the saved writes of another request can appear between two reads. {@see all()} is one
+ * snapshot. A write to a key replaces all values below it. It replaces lists as a whole, except for
+ * `resource_subscriptions` and the `$collections` of the manager, whose elements are added and removed one by one. A
+ * null value counts as absent.
  *
- * After a question to the client, or a progress notification, the SDK does not save the object that the handler holds. It
- * is committed when the handler ends normally; call `save()` to have it earlier, and to hear whether it worked.
+ * After a question to the client or a progress notification, the SDK does not save the handler's object. This object
+ * then commits when the handler returns. Call `save()` to commit earlier, and to learn whether the commit succeeded.
  *
- * Get-then-set is not atomic, whatever lies in between. {@see update()}, {@see pull()} and `set(…, overwrite: false)` are.
+ * `get()` followed by `set()` is not atomic. {@see update()}, {@see pull()} and `set(…, overwrite: false)` are atomic.
  *
- * **Objects** other than plain data (`stdClass`, `JsonSerializable`, enums), and everything under the name of a class of
- * the SDK, stay in the memory of this request: they are never stored.
+ * **Objects** that are not plain data (`stdClass`, `JsonSerializable`, enums), and all values under the name of an SDK
+ * class, stay in the memory of this request. They are never stored.
  *
- * **What cannot be kept**, a value that JSON cannot express or a key that the store cannot hold, makes the next `save()`
- * say false. Everything else is committed.
+ * **Unstorable writes**, which have a value that JSON cannot express or a key that the store does not accept, make the
+ * next `save()` return false. All other writes are committed.
  */
 final class Session implements SessionInterface
 {
     private Journal $journal;
 
-    /** @var list<int|string> numbers of the queued messages this object was shown last */
+    /** @var list<int|string> numbers of the queued messages that this object returned last */
     private array $shownRows = [];
 
-    /** @var list<array<string, mixed>> the same messages */
+    /** @var list<array<string, mixed>> the messages with these numbers */
     private array $shownMessages = [];
 
-    /** @var array<int, bool> requests this object was shown last: id => whether as timed out */
+    /** @var array<int, bool> the pending requests that this object returned last: id => whether it was timed out */
     private array $shownPending = [];
 
-    /** @var list<int> numbers of the messages this object queued since all() */
+    /** @var list<int> numbers of the messages that this object queued since all() */
     private array $queued = [];
 
-    /** @var list<int> ids of the requests this object registered since all() */
+    /** @var list<int> ids of the pending requests that this object registered since all() */
     private array $asked = [];
 
-    /** @var list<array<string, mixed>> messages to a session that this exchange does not serve, until save() */
+    /** @var list<array<string, mixed>> messages for a session that this exchange does not serve, until save() */
     private array $broadcasts = [];
 
-    /** @var array<array-key, mixed> values under keys that the store cannot hold, until save() */
+    /** @var array<array-key, mixed> values under keys that the store does not accept, until save() */
     private array $unstorable = [];
 
-    /** Whether something was not kept that was noted since the last save(). */
-    private bool $hasLost = false;
+    /** Whether a write since the last save() was unstorable. */
+    private bool $hasUnstorable = false;
 
-    /** @var array<string, array<array-key, mixed>> collections as they were committed when this object read them */
+    /** @var array<string, array<array-key, mixed>> the committed value of each collection when this object read it */
     private array $collections = [];
 
-    /** @var array{array<array-key, mixed>, Journal}|null what all() gave: the committed attributes and the journal then */
+    /** @var array{array<array-key, mixed>, Journal}|null the committed attributes and the journal at the last all() */
     private ?array $snapshot = null;
 
     private readonly RequestMemory $memory;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber that made this object: none of a handler */
-    private readonly ?\WeakReference $madeIn;
+    /**
+     * @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber that created this object, which runs no
+     *      handler
+     */
+    private readonly ?\WeakReference $creatorFiber;
 
-    /** @internal Made by {@see SessionManager}. */
+    /** @internal {@see SessionManager} creates the sessions. */
     public function __construct(
         private readonly Uuid $uuid,
         private readonly Share $share,
         private readonly Exchange $exchange,
-        /** The object that the SDK resolved for the client's message; the others are its loop's. */
+        /** Whether the SDK resolved this object for the client's message. All other objects belong to its loop. */
         private readonly bool $isResolved,
     ) {
         $this->journal = new Journal();
         $this->memory = $exchange->memory();
         $fiber = \Fiber::getCurrent();
-        $this->madeIn = $fiber === null ? null : \WeakReference::create($fiber);
+        $this->creatorFiber = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
+    /** Returns the session's id. */
     public function getId(): Uuid
     {
-        $call = $this->noteFiber();
+        $call = $this->trackCall();
 
         if ($call !== null) {
-            // The SDK asks for the id when a handler is about to ask the client.
+            // The SDK reads the id when a handler is about to send a request to the client.
             $call->requestId ??= CallStack::requestId();
         }
 
@@ -104,17 +109,18 @@ final class Session implements SessionInterface
     }
 
     /**
-     * Commits what was noted here and says that the session is in use.
+     * Commits the recorded writes in one transaction and renews the session's expiry.
      *
-     * While the store cannot be asked, saving nothing succeeds: the SDK would throw away what its tool has to say.
+     * If the store is unavailable and there are no writes, the result is true: the SDK would otherwise discard the
+     * result of the tool.
      *
-     * @return bool whether the session, as far as can be seen, still exists and everything was committed. False where
-     *              something cannot be kept, which the log names; the rest is committed then. The session is never
-     *              created anew
+     * @return bool whether, as far as is known, the session exists and all writes were committed. False if a write was
+     *              unstorable; the log names its key, and all other writes were committed. The session is never created
+     *              again (G7)
      */
     public function save(): bool
     {
-        $hasNothing = $this->journal->isEmpty() && $this->broadcasts === [] && !$this->hasLost;
+        $hasNothing = $this->journal->isEmpty() && $this->broadcasts === [] && !$this->hasUnstorable;
 
         try {
             foreach ($this->broadcasts as $message) {
@@ -123,16 +129,17 @@ final class Session implements SessionInterface
 
             $this->broadcasts = [];
             $exists = $this->commit();
-            [$hasLost, $this->hasLost] = [$this->hasLost, false];
+            [$hasUnstorable, $this->hasUnstorable] = [$this->hasUnstorable, false];
 
-            return $exists && !$hasLost;
+            return $exists && !$hasUnstorable;
         } catch (ExceptionInterface $e) {
-            $this->share->failed('the session could not be saved', $e);
+            $this->share->failed('cannot save the session', $e);
 
             return $hasNothing && $this->share->session() !== null;
         }
     }
 
+    /** Returns the value under $key, or $default if there is none: the recorded write or the last committed value. */
     public function get(string $key, mixed $default = null): mixed
     {
         return match (Key::of($key)) {
@@ -145,6 +152,10 @@ final class Session implements SessionInterface
         } ?? $default;
     }
 
+    /**
+     * Records a write of $value under $key, which {@see save()} commits. With `overwrite: false`, commits the recorded
+     * writes at once and then stores $value if $key has none; of several callers, exactly one succeeds (G1).
+     */
     public function set(string $key, mixed $value, bool $overwrite = true): void
     {
         if (!$overwrite) {
@@ -154,7 +165,7 @@ final class Session implements SessionInterface
         }
 
         match (Key::of($key)) {
-            Key::RequestId => null, // The number was taken by the read.
+            Key::RequestId => null, // Reading the number reserved it.
             Key::Queue => $this->setQueue(\is_array($value) ? $value : []),
             Key::Pending => $this->setPending(\is_array($value) ? $value : []),
             Key::Response => $value === null ? null : $this->deliver($key, $value),
@@ -163,11 +174,13 @@ final class Session implements SessionInterface
         };
     }
 
+    /** Tells whether $key has a value that is not null. */
     public function has(string $key): bool
     {
         return $this->get($key) !== null;
     }
 
+    /** Records the removal of the value under $key, which {@see save()} commits. */
     public function forget(string $key): void
     {
         match (Key::of($key)) {
@@ -179,13 +192,16 @@ final class Session implements SessionInterface
         };
     }
 
-    /** Takes back everything that {@see hydrate()} takes back, and notes that all attributes are to be removed. */
+    /** Reverts what {@see hydrate()} reverts, and records the removal of all attributes. */
     public function clear(): void
     {
         $this->hydrate([]);
     }
 
-    /** Reads and removes a value at once, after committing what was noted here: of several callers exactly one gets it. */
+    /**
+     * Commits the recorded writes, then removes the value under $key and returns it. Of several callers, exactly one
+     * receives the value (G1).
+     */
     public function pull(string $key, mixed $default = null): mixed
     {
         $value = $this->memory->get($key);
@@ -197,7 +213,7 @@ final class Session implements SessionInterface
             return $value ?? $default;
         }
 
-        return $this->tried("\"$key\" could not be taken", function () use ($key): mixed {
+        return $this->attempt("cannot take the attribute \"$key\"", function () use ($key): mixed {
             $this->commit();
 
             return Key::isStorable($key) ? $this->share->session()?->take($key) : null;
@@ -205,16 +221,16 @@ final class Session implements SessionInterface
     }
 
     /**
-     * Replaces the value under $key by what $fn makes of it, without losing anybody's update: commits what was noted here
-     * and then the new value.
+     * Commits the recorded writes, then replaces the value under $key with the result of $fn, without losing updates of
+     * other requests (G1).
      *
-     * @param \Closure(mixed): mixed $fn gets the current value, null when there is none, and must do nothing but compute:
-     *                                   it runs again when another request changed the value meanwhile
+     * @param \Closure(mixed): mixed $fn receives the current value, or null if there is none. It must have no side
+     *                                   effects, because it runs again if another request changes the value meanwhile
      *
-     * @return mixed what was stored
+     * @return mixed the stored value
      *
-     * @throws ExceptionInterface also when the session is gone
-     * @throws \McpState\Exception\InvalidArgument for a key that is not an attribute's
+     * @throws ExceptionInterface if the store fails or the session has ended
+     * @throws \McpState\Exception\InvalidArgument if $key is not the key of an attribute
      */
     public function update(string $key, \Closure $fn): mixed
     {
@@ -228,24 +244,28 @@ final class Session implements SessionInterface
         return $session->update($key, $fn);
     }
 
-    /** @return array<array-key, mixed> all attributes: one snapshot, without what belongs to single requests */
+    /**
+     * Returns all attributes as one snapshot, without the values that belong to a single request.
+     *
+     * @return array<array-key, mixed>
+     */
     public function all(): array
     {
-        $committed = $this->tried(
-            'attributes could not be read',
+        $committed = $this->attempt(
+            'cannot read the attributes',
             fn (): mixed => $this->share->session()?->all(),
         );
         $committed = \is_array($committed) ? $committed : [];
         $this->snapshot = [$committed, clone $this->journal];
         $this->queued = $this->asked = [];
 
-        return $this->journal->lookAtAll($committed);
+        return $this->journal->readAll($committed);
     }
 
     /**
-     * Takes back what this object queued and asked, since {@see all()} where that was called, and notes the difference
-     * between the attributes as it saw them and $attributes: what others wrote meanwhile stays. The SDK's own keys
-     * (`_mcp`) are left alone.
+     * Withdraws the messages that this object queued and the requests that it registered, since the last {@see all()}
+     * if there was one. Records the difference between the attributes at that time and $attributes, so that writes of
+     * other requests remain. The SDK's own keys (`_mcp`) stay unchanged.
      *
      * @param array<array-key, mixed> $attributes
      */
@@ -262,13 +282,18 @@ final class Session implements SessionInterface
         $this->queued = $this->asked = $this->broadcasts = [];
         [$committed, $journal] = $this->snapshot ?? [[], new Journal()];
         $this->journal = $journal->only('_mcp');
-        [$this->unstorable, $this->hasLost] = [[], false];
+        [$this->unstorable, $this->hasUnstorable] = [[], false];
 
-        $this->note(\array_diff_key($committed, ['_mcp' => 1]), \array_diff_key($attributes, ['_mcp' => 1]), '');
+        [$from, $to] = [\array_diff_key($committed, ['_mcp' => 1]), \array_diff_key($attributes, ['_mcp' => 1])];
+        $this->recordChanges($from, $to, '');
         $this->snapshot = null;
     }
 
-    /** @return array<array-key, mixed> */
+    /**
+     * Returns all attributes, like {@see all()}.
+     *
+     * @return array<array-key, mixed>
+     */
     public function jsonSerialize(): array
     {
         return $this->all();
@@ -281,8 +306,7 @@ final class Session implements SessionInterface
         }
     }
 
-    // The queue
-
+    // Outgoing messages
     /** @return list<array<string, mixed>> */
     private function queue(): array
     {
@@ -322,8 +346,7 @@ final class Session implements SessionInterface
         $this->shownMessages = \array_values(\array_intersect_key($this->shownMessages, $kept));
     }
 
-    // Requests to the client
-
+    // Pending requests
     private function deliver(string $key, mixed $response): void
     {
         try {
@@ -338,7 +361,7 @@ final class Session implements SessionInterface
     /** @return array<int, array{request_id: int, timeout: int, timestamp: int}> */
     private function pending(): array
     {
-        $entries = $this->isResolved ? $this->share->questions->entriesOfAll() : $this->share->pending();
+        $entries = $this->isResolved ? $this->share->questions->allEntries() : $this->share->pending();
         $this->shownPending = \array_map(static fn (array $entry): bool => $entry['timeout'] === 0, $entries);
 
         return $entries;
@@ -357,7 +380,7 @@ final class Session implements SessionInterface
         }
 
         foreach ($this->shownPending as $id => $isTimedOut) {
-            // The SDK up to 0.8 never drops what timed out, and would show it to the next question.
+            // The SDK up to 0.8 never drops a timed-out entry, and would use it for the next question.
             if ($isTimedOut || !isset($entries[$id])) {
                 $this->share->questions->finish($id);
                 unset($this->shownPending[$id]);
@@ -377,12 +400,15 @@ final class Session implements SessionInterface
 
     private function attribute(string $key): mixed
     {
-        return $this->journal->look($key, function () use ($key): mixed {
+        return $this->journal->read($key, function () use ($key): mixed {
             if (!Key::isStorable($key)) {
                 return null;
             }
 
-            $value = $this->tried("\"$key\" could not be read", fn (): mixed => $this->share->session()?->get($key));
+            $value = $this->attempt(
+                "cannot read the attribute \"$key\"",
+                fn (): mixed => $this->share->session()?->get($key),
+            );
 
             if ($this->share->isCollection($key)) {
                 $this->collections[$key] = \is_array($value) ? $value : [];
@@ -394,7 +420,7 @@ final class Session implements SessionInterface
 
     private function setAttribute(string $key, mixed $value): void
     {
-        $this->noteFiber();
+        $this->trackCall();
 
         if (!Key::isStorable($key)) {
             $this->unstorable[$key] = $value;
@@ -403,7 +429,8 @@ final class Session implements SessionInterface
         }
 
         if (!Value::isData($value)) {
-            $this->share->logger()->info('mcp-state: the object under ' . Key::shown($key) . ' lasts for this request only');
+            $shown = Key::shown($key);
+            $this->share->logger()->info("mcp-state: the object under $shown is kept for this request only");
             $this->journal->drop($key);
             $this->memory->set($key, $value);
 
@@ -421,7 +448,7 @@ final class Session implements SessionInterface
 
     private function forgetAttribute(string $key): void
     {
-        $this->noteFiber();
+        $this->trackCall();
         $this->memory->forget($key);
 
         if (Key::isStorable($key)) {
@@ -432,12 +459,12 @@ final class Session implements SessionInterface
     }
 
     /**
-     * Notes what leads from one state of the attributes below $prefix to another.
+     * Records the writes that lead from one state of the attributes below $prefix to another.
      *
      * @param array<array-key, mixed> $from
      * @param array<array-key, mixed> $to
      */
-    private function note(array $from, array $to, string $prefix): void
+    private function recordChanges(array $from, array $to, string $prefix): void
     {
         foreach ($to as $name => $value) {
             $before = $from[$name] ?? null;
@@ -447,7 +474,7 @@ final class Session implements SessionInterface
             }
 
             if (self::isNested($value) && self::isNested($before)) {
-                $this->note($before, $value, "$prefix$name.");
+                $this->recordChanges($before, $value, "$prefix$name.");
             } else {
                 $this->setAttribute($prefix . $name, $value);
             }
@@ -459,7 +486,7 @@ final class Session implements SessionInterface
     }
 
     /**
-     * Whether the parts of $value can be named by dotted keys.
+     * Tells whether dotted keys can name the elements of $value.
      *
      * @phpstan-assert-if-true array<array-key, mixed> $value
      */
@@ -482,7 +509,7 @@ final class Session implements SessionInterface
         }
 
         if ($this->memory->get($key) === null) {
-            $this->tried("\"$key\" could not be put", function () use ($key, $value): ?bool {
+            $this->attempt("cannot store the attribute \"$key\"", function () use ($key, $value): ?bool {
                 $this->commit();
 
                 return $this->share->session()?->putIfAbsent($key, $value);
@@ -491,7 +518,7 @@ final class Session implements SessionInterface
     }
 
     /**
-     * Commits what can be kept, and notes what cannot.
+     * Commits the storable writes, and reports the others.
      *
      * @return bool whether the session still exists
      *
@@ -499,8 +526,9 @@ final class Session implements SessionInterface
      */
     private function commit(): bool
     {
-        $this->lose(\array_map('strval', \array_keys($this->unstorable)), 'the store cannot hold a key like this');
-        $this->lose($this->journal->dropUnstorable(), 'JSON cannot express its value');
+        $keys = \array_map('strval', \array_keys($this->unstorable));
+        $this->reportUnstorable($keys, 'the store does not accept its key');
+        $this->reportUnstorable($this->journal->dropUnstorable(), 'JSON cannot express its value');
         $this->unstorable = [];
         $exists = $this->share->commit($this->journal, $this->exchange->serves($this->share->id));
 
@@ -513,29 +541,30 @@ final class Session implements SessionInterface
     }
 
     /** @param list<string> $keys */
-    private function lose(array $keys, string $why): void
+    private function reportUnstorable(array $keys, string $why): void
     {
         foreach ($keys as $key) {
             $this->share->logger()->warning('mcp-state: the attribute ' . Key::shown($key) . " is not kept: $why");
-            $this->hasLost = true;
+            $this->hasUnstorable = true;
         }
     }
 
     /**
-     * What $do gives. Where it fails: null for a session that is gone and for the SDK's loop, an exception for a handler.
+     * Returns the result of $do. If $do fails, logs the failure. A handler receives the exception; for the SDK's loop,
+     * and if the session has ended, the result is null.
      *
      * @param \Closure(): mixed $do
      *
      * @throws ExceptionInterface
      */
-    private function tried(string $otherwise, \Closure $do): mixed
+    private function attempt(string $failure, \Closure $do): mixed
     {
         try {
             return $do();
         } catch (SessionNotFound $e) {
-            $this->share->failed($otherwise, $e);
+            $this->share->failed($failure, $e);
         } catch (ExceptionInterface $e) {
-            $this->share->failed($otherwise, $e);
+            $this->share->failed($failure, $e);
 
             if ($this->isResolved) {
                 throw $e;
@@ -545,13 +574,13 @@ final class Session implements SessionInterface
         return null;
     }
 
-    /** Notes the client's request whose handler calls; null where none does. */
-    private function noteFiber(): ?Call
+    /** Returns the client's request whose handler makes this call; null if no handler does. */
+    private function trackCall(): ?Call
     {
         $fiber = $this->isResolved ? \Fiber::getCurrent() : null;
 
-        if ($fiber !== null && $fiber !== $this->madeIn?->get()) {
-            return $this->share->noteFiber($fiber);
+        if ($fiber !== null && $fiber !== $this->creatorFiber?->get()) {
+            return $this->share->trackCall($fiber);
         }
 
         return null;

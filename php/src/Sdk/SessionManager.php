@@ -29,20 +29,22 @@ use Symfony\Component\Uid\Uuid;
  *     $server = Server::builder()
  *         ->setSession(sessionManager: SessionManager::open('shm://shop'))
  *
- * Parallel requests of one session then keep their own answers, questions to the client come back to the tool that asked,
- * and nothing is written over. A tool that waits for the client sleeps until the answer comes; the SDK's loop does not
- * poll meanwhile.
+ * Parallel requests of one session keep their own responses, each response of the client reaches the tool that asked,
+ * and no request overwrites the changes of another (G1, G3). A tool that waits for the client sleeps until the response
+ * arrives; the SDK's loop does not poll meanwhile (G9).
  *
- * It takes the place of the SDK's session store *and* of its lock: do not give the builder a `setSessionLock()` besides,
- * which would only serve the requests of a session one after another.
+ * The manager replaces the SDK's session store *and* its lock. Do not also call `setSessionLock()` on the builder,
+ * which would serve the requests of a session one after another.
  *
- * A manager serves one exchange at a time, or as many as its scope tells apart, and holds their owners: make one for
- * each PHP request, and in a long-lived process say with a scope how it serves requests.
+ * A manager serves one exchange at a time, or as many as its {@see Scope} tells apart, and holds their owners. Create
+ * one manager for each PHP request. In a long-lived process, pass a scope that describes how the process serves
+ * requests.
  */
 final class SessionManager implements SessionManagerInterface
 {
-    /** How often, in exchanges, expired sessions are collected; and how many at once. */
+    /** One in this many exchanges collects expired sessions. */
     private const COLLECT_ONE_IN = 100;
+    /** The most sessions that one collection removes. */
     private const COLLECT = 100;
 
     private readonly StoreSource $store;
@@ -56,34 +58,37 @@ final class SessionManager implements SessionManagerInterface
     /** @var PerContext<Exchange> */
     private readonly PerContext $exchanges;
 
-    /** @var PerContext<string> what {@see serves()} said */
+    /** @var PerContext<string> the description from {@see serves()} */
     private readonly PerContext $served;
 
-    /** @var PerContext<array{?string}> what {@see actFor()} said */
+    /** @var PerContext<array{?string}> the principal from {@see actFor()} */
     private readonly PerContext $principals;
 
-    /** @var PerContext<Owner> who has the requests of a context in flight before its exchange says so */
-    private readonly PerContext $holders;
+    /** @var PerContext<Owner> the owner of a context's in-flight requests until the exchange has its own */
+    private readonly PerContext $inFlightOwners;
 
     /**
-     * @param Store|\Closure(): Store           $store       a store, or what opens it when it is first needed
+     * @param Store|\Closure(): Store           $store       a store, or a closure that opens it on first use
      * @param int|null                          $ttl         milliseconds that a new session lives without being used;
      *                                                       null: the store's `ttl_ms`
-     * @param int|null                          $lease       milliseconds that a silent exchange is kept whose process
-     *                                                       died; null: the store's `lease_ms`
-     * @param LoggerInterface|null              $logger      hears of discarded answers and of everything that fails;
-     *                                                       null: warnings and errors go to PHP's `error_log`
+     * @param int|null                          $lease       milliseconds that the store keeps a silent exchange whose
+     *                                                       process died; null: the store's `lease_ms`
+     * @param LoggerInterface|null              $logger      receives discarded responses and all failures; null:
+     *                                                       warnings and errors go to PHP's `error_log`
      * @param bool                              $blocking    whether a stream that waits for the client sleeps in the
-     *                                                       store, where the scope allows it, or polls as the SDK does
+     *                                                       store if the scope allows it (true), or polls like the SDK
+     *                                                       (false)
      * @param Scope|null                        $scope       how this process serves exchanges; null: {@see OneExchange}
-     * @param (\Closure(): ?string)|string|null $principal   who is calling: sessions belong to whoever opened them, and
-     *                                                       are not there for anybody else. See also {@see actFor()}
-     * @param list<string>                      $collections keys whose elements are added and removed one by one,
-     *                                                       besides `resource_subscriptions`
+     * @param (\Closure(): ?string)|string|null $principal   the principal of the caller. A session exists only for the
+     *                                                       principal that created it (G12). See also {@see actFor()}
+     * @param list<string>                      $collections keys whose elements are added and removed one by one, in
+     *                                                       addition to `resource_subscriptions`
      * @param int|null                          $maxWaiting  how many exchanges of the store may wait for a client at
-     *                                                       once: keep it below the number of PHP processes. A question
-     *                                                       beyond it gets an error at once. Null: the store's
-     *                                                       `max_waiting`
+     *                                                       the same time. Choose less than the number of PHP
+     *                                                       processes. A further question to a client fails at once.
+     *                                                       Null: the store's `max_waiting`
+     *
+     * @throws InvalidArgument if $maxWaiting is less than 1
      */
     public function __construct(
         #[\SensitiveParameter] Store|\Closure $store,
@@ -106,7 +111,7 @@ final class SessionManager implements SessionManagerInterface
         $this->exchanges = new PerContext();
         $this->principals = new PerContext();
         $this->served = new PerContext();
-        $source = $this->store; // Exchanges must not keep the manager from its end.
+        $source = $this->store; // Exchanges must not keep the manager alive.
         $this->settings = new Settings(
             $this->logger,
             $ttl,
@@ -116,20 +121,19 @@ final class SessionManager implements SessionManagerInterface
             ['resource_subscriptions', ...$collections],
             static fn (): WaitingRoom => new WaitingRoom($source->get(...), $maxWaiting),
         );
-        $this->holders = new PerContext();
-        [$holders, $scope] = [$this->holders, $this->scope];
-        $this->settings->takeOver = static fn (int|string $id) => $holders->get($scope->current())?->finishRequest($id);
+        $this->inFlightOwners = new PerContext();
+        [$owners, $scope] = [$this->inFlightOwners, $this->scope];
+        $this->settings->onRequestBegun = static fn (int|string $id) => $owners->get($scope->current())?->finishRequest($id);
     }
 
     /**
-     * A manager on the store that $dsn names; it is opened when it is first needed.
+     * Creates a manager on the store that $dsn names, which is opened on first use. The other parameters are those of
+     * the constructor.
      *
-     * @param string|null                       $dsn       null: the environment variable `MCP_STATE_DSN`, else the ini
-     *                                                     setting `mcp_state.dsn`
+     * @param string|null                       $dsn         null: the environment variable `MCP_STATE_DSN`, or without
+     *                                                       it the ini setting `mcp_state.dsn`
      * @param (\Closure(): ?string)|string|null $principal
      * @param list<string>                      $collections
-     *
-     * The other parameters are those of the constructor.
      */
     public static function open(
         #[\SensitiveParameter] ?string $dsn = null,
@@ -156,9 +160,9 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * A new session. It is in the store at once, and only this creates one.
+     * Creates a session in the store at once. No other method creates one.
      *
-     * @throws \McpState\Exception\LimitExceeded when the store or the principal has too many sessions
+     * @throws \McpState\Exception\LimitExceeded if the store or the principal has too many sessions (G10)
      * @throws ExceptionInterface
      */
     public function create(): Session
@@ -168,7 +172,7 @@ final class SessionManager implements SessionManagerInterface
         try {
             $session = $this->store()->createSession(null, $this->settings->ttlMs, $this->principal());
         } catch (ExceptionInterface $e) {
-            $this->logger->error("mcp-state: no session for a client: {$e->getMessage()}", ['exception' => $e]);
+            $this->logger->error("mcp-state: cannot create a session: {$e->getMessage()}", ['exception' => $e]);
             $exchange->refusal = $e;
 
             throw $e;
@@ -179,7 +183,10 @@ final class SessionManager implements SessionManagerInterface
         return new Session(Uuid::fromString($session->id), $exchange->open($session->id, $session), $exchange, true);
     }
 
-    /** A session object; where there is no such session it is empty, and its `save()` says false. Never throws. */
+    /**
+     * Returns an object for the session with this id. If there is no such session, the object is empty and its `save()`
+     * returns false. This method never throws.
+     */
     public function createWithId(Uuid $id): Session
     {
         $exchange = $this->exchange();
@@ -197,7 +204,7 @@ final class SessionManager implements SessionManagerInterface
                 $share = $exchange->open($sessionId, $this->openSession($id));
             } catch (ExceptionInterface $e) {
                 $share = $exchange->open($sessionId, null);
-                $share->failed('a session could not be opened', $e);
+                $share->failed('cannot open a session', $e);
             }
         }
 
@@ -211,10 +218,10 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Whether there is such a session, and it is not somebody else's.
+     * Tells whether the session exists and belongs to the caller (G12).
      *
-     * @throws \Throwable when the store cannot be asked: since 0.9 the exception for which the SDK answers HTTP 503. A
-     *                    "no" would make the client start over
+     * @throws \Throwable if the store fails: since 0.9 the exception for which the SDK answers with HTTP 503. The
+     *                    result false would make the client start a new session
      */
     public function exists(Uuid $id): bool
     {
@@ -224,7 +231,7 @@ final class SessionManager implements SessionManagerInterface
         try {
             $session = $this->openSession($id);
         } catch (ExceptionInterface $e) {
-            $this->logger->error("mcp-state: the store cannot be asked: {$e->getMessage()}", ['exception' => $e]);
+            $this->logger->error("mcp-state: cannot find a session: {$e->getMessage()}", ['exception' => $e]);
             $exchange->refusal = $e;
 
             throw Sdk::storeException($e);
@@ -241,7 +248,7 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Ends a session for good: what still runs on it ends with an error. False when there was none.
+     * Ends a session for good; operations that still use it fail (G7). Returns false if there was no such session.
      *
      * @throws ExceptionInterface
      */
@@ -251,44 +258,46 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Ends what a request of the client waits for: the question that its tool has asked ends with the JSON-RPC error
-     * -32800, in whatever process it waits. `notifications/cancelled` does this by itself; a server that hears of a
-     * cancellation in another way calls it. Never throws.
+     * Cancels a request of the client that waits for the client's response: the tool's question ends with the JSON-RPC
+     * error -32800, in whichever process it waits. The manager handles `notifications/cancelled` itself; call this
+     * method if the server learns of a cancellation in another way. This method never throws.
      *
-     * @param int|string $requestId as the client sent it: `1` is not `"1"`
+     * @param int|string $requestId the id exactly as the client sent it: `1` is not `"1"`
      *
-     * @return bool whether one such request waits; of several with this id none is touched
+     * @return bool whether exactly one such request was waiting; if several have this id, none is cancelled
      */
     public function cancel(Uuid $id, int|string $requestId): bool
     {
         try {
             $outcome = $this->openSession($id)?->cancelRequest($requestId);
         } catch (ExceptionInterface $e) {
-            $this->logger->error("mcp-state: a request could not be cancelled: {$e->getMessage()}", ['exception' => $e]);
+            $this->logger->error("mcp-state: cannot cancel a request: {$e->getMessage()}", ['exception' => $e]);
 
             return false;
         }
 
         if ($outcome === CancelOutcome::Ambiguous) {
-            $this->logger->warning('mcp-state: a request is not cancelled: several with its id wait for the client');
+            $this->logger->warning('mcp-state: cannot cancel a request: several with its id wait for the client');
         }
 
         return $outcome === CancelOutcome::Cancelled;
     }
 
     /**
-     * Says that $owner has the client's requests of the present context in flight, until an exchange of this manager says so
-     * itself: so that each is in flight once, and can be cancelled.
+     * Names the owner of the client's in-flight requests in the present context, until an exchange of this manager has
+     * begun them itself. So each request is in flight once and can be cancelled.
      *
      * @internal
      */
-    public function holdRequests(?Owner $owner): void
+    public function setInFlightOwner(?Owner $owner): void
     {
         $context = $this->scope->current();
-        $owner === null ? $this->holders->unset($context) : $this->holders->set($context, $owner);
+        $owner === null ? $this->inFlightOwners->unset($context) : $this->inFlightOwners->set($context, $owner);
     }
 
-    /** The SDK's first call of each exchange. Now and then it collects expired sessions. */
+    /**
+     * Begins an exchange: the SDK calls this method first. One in a hundred calls also collects expired sessions (G11).
+     */
     public function gc(): void
     {
         if ($this->scope->beginsAnew()) {
@@ -303,14 +312,15 @@ final class SessionManager implements SessionManagerInterface
             try {
                 $this->store()->collect(self::COLLECT);
             } catch (ExceptionInterface $e) {
-                $this->logger->error("mcp-state: sessions could not be collected: {$e->getMessage()}", ['exception' => $e]);
+                $this->logger->error("mcp-state: cannot collect sessions: {$e->getMessage()}", ['exception' => $e]);
             }
         }
     }
 
     /**
-     * Ends the exchange that runs now, and what {@see actFor()} said: nothing of it will be delivered any more. In
-     * long-lived processes, best called when the response has been sent; else the next exchange of the same scope ends it.
+     * Ends the current exchange and the effect of {@see actFor()}; the exchange delivers nothing afterwards. A
+     * long-lived process should call this method when it has sent the response. Otherwise the next exchange of the same
+     * scope ends it.
      */
     public function release(): void
     {
@@ -318,18 +328,15 @@ final class SessionManager implements SessionManagerInterface
         $this->principals->unset($this->scope->current());
     }
 
-    /**
-     * From here on $principal is calling in the present context, whatever the constructor was told; null: nobody in
-     * particular.
-     */
+    /** Sets the principal of the caller in the present context, in place of the constructor's. Null: no principal. */
     public function actFor(?string $principal): void
     {
         $this->principals->set($this->scope->current(), [$principal]);
     }
 
     /**
-     * Says what the next exchange of the present context serves, for whoever looks at the store (`mcp-state show`): the
-     * JSON-RPC messages of the client. Our middleware and our transport do.
+     * Describes what the next exchange of the present context serves, for display by `mcp-state show`: the client's
+     * JSON-RPC messages. The middleware and the transport of this library call it.
      *
      * @internal
      *
@@ -352,8 +359,9 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Why the store refused to let the client's message be served at all, told once; null when it did not. Whatever the
-     * SDK made of it, the client should hear HTTP 503 with Retry-After. Our middleware, transport, bundle and module ask.
+     * Returns the failure because of which the store refused to serve the client's message, and forgets it; null if
+     * there was none. The client should receive HTTP 503 with Retry-After, whatever response the SDK made. The
+     * middleware, transport, bundle and module of this library call it.
      *
      * @internal
      */
@@ -370,10 +378,10 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * Runs $do at least once a second while a stream sleeps until the client answers: for keep-alives. What it throws ends
-     * the stream.
+     * Runs $do at least once a second while a stream sleeps until the client responds, for example to send a
+     * keep-alive. An exception from $do ends the stream.
      *
-     * @param (\Closure(): mixed)|null $do
+     * @param (\Closure(): mixed)|null $do null: run nothing
      */
     public function whileWaiting(?\Closure $do): void
     {
@@ -381,11 +389,11 @@ final class SessionManager implements SessionManagerInterface
     }
 
     /**
-     * The session with this id in the store, if it belongs to whoever is calling.
+     * Returns the session with this id if it belongs to the caller (G12), otherwise null.
      *
-     * @param string $id in any spelling of a UUID that the SDK takes, as a client may send it
+     * @param string $id a UUID in any spelling that the SDK accepts
      *
-     * @return \McpState\Session|null null also where the id is no UUID: the SDK has no such sessions
+     * @return \McpState\Session|null null also if $id is not a UUID
      *
      * @throws ExceptionInterface
      */
@@ -400,7 +408,11 @@ final class SessionManager implements SessionManagerInterface
         return $this->openSession($uuid);
     }
 
-    /** @throws ExceptionInterface */
+    /**
+     * Returns the store, and opens it on first use.
+     *
+     * @throws ExceptionInterface
+     */
     public function store(): Store
     {
         return $this->store->get();
@@ -422,10 +434,10 @@ final class SessionManager implements SessionManagerInterface
 
     private function principal(): ?string
     {
-        $told = $this->principals->get($this->scope->current());
+        $override = $this->principals->get($this->scope->current());
 
-        if ($told !== null) {
-            return $told[0];
+        if ($override !== null) {
+            return $override[0];
         }
 
         return $this->principal instanceof \Closure ? ($this->principal)() : $this->principal;

@@ -16,29 +16,33 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamFactoryInterface;
 
 /**
- * The SDK's transport, whose streams keep quiet connections open and notice when nobody listens any more.
+ * The SDK's transport, with streams that send keep-alives and notice when the client has disconnected.
  *
  *     $server->run(new StreamableHttpTransport($sessions, $request))
  *
- * Nothing depends on it for being right. While a tool waits for its client the SDK's own transport writes nothing: nginx
- * closes such a stream after 60 seconds (`fastcgi_read_timeout`), and PHP notices a client that has gone only when it
- * writes. This one writes a comment (which clients skip) every $keepAliveMs. When the client has gone, the tool's wait
- * ends, and what it had asked is late. It works with a session manager that blocks; others keep the SDK's ways.
+ * The guarantees do not depend on it. While a tool waits for its client, the SDK's own transport writes nothing: nginx
+ * closes such a stream after 60 seconds (`fastcgi_read_timeout`), and PHP notices a disconnected client only when it
+ * writes. This transport writes a comment, which clients skip, every $keepAliveMs milliseconds. If the client has
+ * disconnected, the wait of the tool ends, and the response to its question is late (G4). This requires a session
+ * manager that blocks; with others, streams behave as in the SDK.
  *
- * A store that is away or full, or has no room for another session, is HTTP 503 with Retry-After and a JSON-RPC error.
+ * If the store is unavailable or full, or has no room for another session, the response is HTTP 503 with Retry-After
+ * and a JSON-RPC error.
  */
 final class StreamableHttpTransport extends SdkTransport
 {
     private readonly Http $http;
 
-    /** @var list<array<array-key, mixed>> the client's */
+    /** @var list<array<array-key, mixed>> the client's JSON-RPC messages */
     private array $messages = [];
 
     private ?BodyTooLong $bodyTooLong = null;
 
     /**
-     * @param int   $keepAliveMs  how often a comment is written while a tool waits, in milliseconds
-     * @param mixed ...$arguments what the SDK's transport takes after the request, by name or in order
+     * @param int   $keepAliveMs  the interval, in milliseconds, at which a waiting stream writes a comment
+     * @param mixed ...$arguments the arguments of the SDK's transport after the request, by name or in order
+     *
+     * @throws InvalidArgument if $keepAliveMs is less than 1
      */
     public function __construct(
         private readonly SessionManager $sessions,
@@ -63,6 +67,10 @@ final class StreamableHttpTransport extends SdkTransport
         parent::__construct($request, ...$arguments);
     }
 
+    /**
+     * Serves the request. Replaces the SDK's response with HTTP 503 if the store refused the message, and with 413 if
+     * the body exceeds 4 MiB.
+     */
     public function listen(): ResponseInterface
     {
         $this->sessions->serves($this->messages);
@@ -92,7 +100,7 @@ final class StreamableHttpTransport extends SdkTransport
         }));
     }
 
-    /** @throws ClientGone where PHP does not end by itself when the client has gone (`ignore_user_abort`) */
+    /** @throws ClientGone if PHP continues after the client has disconnected (`ignore_user_abort`) */
     private function keepAlive(): void
     {
         echo ": keep-alive\n\n";

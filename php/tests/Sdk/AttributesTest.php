@@ -310,13 +310,13 @@ final class AttributesTest extends SdkTestCase
         yield 'an element of a collection' => ['resource_subscriptions', ["\xff" => true], 'JSON cannot express its value'];
         yield 'no number' => ['number', \NAN, 'JSON cannot express its value'];
         yield 'too deep' => ['deep', self::nested(600), 'JSON cannot express its value'];
-        yield 'NUL in the key' => ["bad\x00key", 1, 'the store cannot hold a key like this'];
-        yield 'a line break in the key' => ["bad\nkey", 1, 'the store cannot hold a key like this'];
-        yield 'a key that is not UTF-8' => ["caf\xe9", 1, 'the store cannot hold a key like this'];
-        yield 'an empty part' => ['a..b', 1, 'the store cannot hold a key like this'];
-        yield 'an empty part at the end' => ['a.', 1, 'the store cannot hold a key like this'];
-        yield 'an empty key' => ['', 1, 'the store cannot hold a key like this'];
-        yield 'a key of 256 bytes' => [\str_repeat('k', 256), 1, 'the store cannot hold a key like this'];
+        yield 'NUL in the key' => ["bad\x00key", 1, 'the store does not accept its key'];
+        yield 'a line break in the key' => ["bad\nkey", 1, 'the store does not accept its key'];
+        yield 'a key that is not UTF-8' => ["caf\xe9", 1, 'the store does not accept its key'];
+        yield 'an empty part' => ['a..b', 1, 'the store does not accept its key'];
+        yield 'an empty part at the end' => ['a.', 1, 'the store does not accept its key'];
+        yield 'an empty key' => ['', 1, 'the store does not accept its key'];
+        yield 'a key of 256 bytes' => [\str_repeat('k', 256), 1, 'the store does not accept its key'];
     }
 
     /** @dataProvider whatCannotBeKept */

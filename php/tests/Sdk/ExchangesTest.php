@@ -85,7 +85,7 @@ final class ExchangesTest extends SdkTestCase
         }
 
         self::assertTrue($isThrown);
-        self::assertTrue($this->log->has('error mcp-state: the store cannot be asked: no such device'));
+        self::assertTrue($this->log->has('error mcp-state: cannot find a session: no such device'));
         self::assertFalse($manager->createWithId(Uuid::v4())->save(), 'the loop hears false, not an exception');
     }
 
@@ -149,7 +149,7 @@ final class ExchangesTest extends SdkTestCase
         $id = $this->session();
         $this->queue($this->resolved($manager, $id), 'too late');
         self::assertSame([], $this->next($manager, $id)->get(self::QUEUE, []));
-        self::assertTrue($this->log->has('messages were queued after their exchange had written its last'));
+        self::assertTrue($this->log->has('dropped 1 messages that were queued after the last reply'));
     }
 
     public function testInAWorkerEachExchangeHasItsOwnOwner(): void

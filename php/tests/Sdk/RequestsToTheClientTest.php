@@ -265,7 +265,7 @@ final class RequestsToTheClientTest extends SdkTestCase
         $asked = $this->ask($first);
         $refused = $this->ask($second);
         $error = $other->createWithId($second->getId())->get("_mcp.responses.$refused");
-        self::assertStringContainsString('wait for their clients already', \json_encode($error));
+        self::assertStringContainsString('already wait for their clients', \json_encode($error));
         self::assertNull($one->createWithId($first->getId())->get("_mcp.responses.$asked"));
 
         // Whoever has its answer leaves the place to the next.

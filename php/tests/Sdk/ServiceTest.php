@@ -70,7 +70,7 @@ final class ServiceTest extends SdkTestCase
             }
         }
 
-        self::assertTrue($this->log->has('no session for a client'));
+        self::assertTrue($this->log->has('cannot create a session'));
     }
 
     public function testOneRefusalMakesOneResponse503(): void
@@ -135,7 +135,7 @@ final class ServiceTest extends SdkTestCase
         $session = $this->resolved($manager, $id);
         $refused = $this->ask($session);
         $error = $manager->createWithId($id)->get("_mcp.responses.$refused");
-        self::assertStringContainsString('1 exchanges wait for their clients already', (string) \json_encode($error));
+        self::assertStringContainsString('1 exchanges already wait for their clients', (string) \json_encode($error));
         self::assertSame(1, $this->store()->stats()['counters']['waiting_refused']);
         $child->kill();
         self::assertSame(0, $this->store()->stats()['waiting']);

@@ -7,14 +7,14 @@ namespace McpState\Sdk\Internal;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * A response body that says when it has been read, or will not be any more. The SDK serves an event stream while its body
- * is read.
+ * A response body that reports the end of the response: when the body has been read to its end, closed or destroyed.
+ * The SDK serves an event stream while its body is read.
  *
  * @internal
  */
 final class AtEndStream implements StreamInterface
 {
-    /** @param (\Closure(): mixed)|null $atEnd runs once */
+    /** @param (\Closure(): mixed)|null $atEnd runs once, at the end of the response */
     public function __construct(private readonly StreamInterface $body, private ?\Closure $atEnd)
     {
     }
@@ -107,7 +107,7 @@ final class AtEndStream implements StreamInterface
 
     public function write($string): int
     {
-        throw new \RuntimeException('a response body that is sent cannot be written to');
+        throw new \RuntimeException('the response body is read-only');
     }
 
     public function isReadable(): bool

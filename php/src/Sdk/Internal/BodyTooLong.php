@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * A request's body is longer than what the middleware reads.
+ * The body of a request exceeds the limit of the middleware.
  *
  * @internal
  */

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * One request of the client that the SDK serves in a fiber. It ends with the fiber, whether the handler returned or the
- * SDK let go of it.
+ * One request of the client that the SDK serves in a fiber. The call ends with the fiber: when the handler returns, or
+ * when the SDK drops the fiber.
  *
  * @internal
  */
 final class Call
 {
-    /** The JSON-RPC id of the client's request, where it is known. */
+    /** The JSON-RPC id of the client's request; null if unknown. */
     public int|string|null $requestId = null;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>> */
@@ -34,12 +34,13 @@ final class Call
         return $this->fiber->get()?->isSuspended() ?? false;
     }
 
-    /** Whether the handler returned, while something holds on to its fiber still. */
+    /** Tells whether the handler has returned while the fiber still exists. */
     public function hasReturned(): bool
     {
         return $this->fiber->get()?->isTerminated() ?? false;
     }
 
+    /** Tells whether the handler has returned or the SDK has dropped the fiber. */
     public function hasEnded(): bool
     {
         return $this->fiber->get()?->isTerminated() ?? true;

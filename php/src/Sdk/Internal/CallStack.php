@@ -5,19 +5,23 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * Which message of the client the SDK serves when it calls the session manager.
+ * Finds the client's message that the SDK serves when it calls the session manager.
  *
- * The SDK's session interfaces do not say, so this reads the arguments of the functions that are calling. It knows
- * messages by their methods and names no class. Where it finds none, a call cannot be cancelled, and nothing else changes.
+ * The SDK's session interfaces do not pass the message, so this class reads the arguments of the calling functions. It
+ * recognises messages by their methods and refers to no class of the SDK. If it finds no message, the call cannot be
+ * cancelled, and everything else works.
  *
  * @internal
  */
 final class CallStack
 {
-    /** How far up the SDK has its list of messages when it resolves a session, with a decorated manager in between. */
+    /** The most stack frames between here and the SDK's list of messages, with one decorator around the manager. */
     private const FRAMES = 6;
 
-    /** The JSON-RPC id of the request whose handler runs in the present fiber: that of the fiber's outermost function. */
+    /**
+     * Returns the JSON-RPC id of the request whose handler runs in the present fiber. The outermost request on the
+     * stack is that one.
+     */
     public static function requestId(): int|string|null
     {
         $request = null;
@@ -31,7 +35,7 @@ final class CallStack
         }
 
         try {
-            // Those further in are on their way to the client, and have no id yet.
+            // The requests of inner frames go to the client, and may have no id yet.
             $id = $request?->getId();
         } catch (\Throwable) {
             $id = null;
@@ -40,7 +44,11 @@ final class CallStack
         return \is_int($id) || \is_string($id) ? $id : null;
     }
 
-    /** @return list<int|string> ids of the requests that the messages cancel for which the SDK resolves a session */
+    /**
+     * Returns the ids of the requests that the messages cancel for which the SDK resolves a session.
+     *
+     * @return list<int|string>
+     */
     public static function cancelledIds(): array
     {
         foreach (self::frames(self::FRAMES) as $frame) {
@@ -76,7 +84,10 @@ final class CallStack
         return $ids;
     }
 
-    /** @return list<array<string, mixed>> the functions that are running, the innermost first; none where PHP may not say */
+    /**
+     * @return list<array<string, mixed>> the stack frames, the innermost first; empty if the host disables
+     *         `debug_backtrace`
+     */
     private static function frames(int $limit): array
     {
         return \function_exists('debug_backtrace') ? \debug_backtrace(0, $limit) : [];

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * The client has closed the stream: nobody reads what would still be written.
+ * The client has closed the stream, so no more output can reach it.
  *
  * @internal
  */

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * What one writer did to a collection that several change at once: elements it put and elements it removed.
+ * The elements that one writer added to and removed from a collection that several writers change concurrently.
  *
- * The elements of a list are its values, in no particular order; those of a map are its entries.
+ * The elements of a list are its values, in no particular order. The elements of a map are its entries.
  *
  * @internal
  */
@@ -25,6 +25,8 @@ final class ElementChange
     }
 
     /**
+     * Returns the change that leads from one collection to another.
+     *
      * @param array<array-key, mixed> $from
      * @param array<array-key, mixed> $to
      */
@@ -43,13 +45,17 @@ final class ElementChange
         return new self(false, $put, \array_diff_key($from, $to));
     }
 
-    /** Whether JSON can express the elements that were put. */
+    /** Tells whether JSON can express the added elements. */
     public function isStorable(): bool
     {
         return Value::isStorable($this->put);
     }
 
-    /** @return array<array-key, mixed> */
+    /**
+     * Returns the current collection with this change applied.
+     *
+     * @return array<array-key, mixed>
+     */
     public function applyTo(mixed $current): array
     {
         $current = \is_array($current) ? $current : [];

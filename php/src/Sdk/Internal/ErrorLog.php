@@ -7,7 +7,7 @@ namespace McpState\Sdk\Internal;
 use Psr\Log\AbstractLogger;
 
 /**
- * The logger of an application that gives none: warnings and worse go to PHP's `error_log`, one line each.
+ * The logger for applications that configure none: it writes warnings and errors to PHP's `error_log`, one line each.
  *
  * @internal
  */
@@ -24,7 +24,7 @@ final class ErrorLog extends AbstractLogger
     {
         // A host may disable error_log.
         if (!\in_array($level, self::QUIET, true) && \function_exists('error_log')) {
-            // A client's text must not begin a line of its own.
+            // Control characters in text from a client must not start a new log line.
             \error_log((string) \preg_replace('/[\x00-\x1f\x7f]/', ' ', (string) $message));
         }
     }

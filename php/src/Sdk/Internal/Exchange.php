@@ -8,10 +8,10 @@ use McpState\Exception\ExceptionInterface;
 use McpState\Session;
 
 /**
- * One exchange that the SDK serves: from its `gc()` to the end of the stream or reply.
+ * One exchange that the SDK serves, from its call of `gc()` to the end of the stream or reply.
  *
- * Two roles of session objects must be told apart (the SDK does not say): the one that it resolves for the client's
- * message, with `create()` or with `createWithId()` right after `exists()`, and those of its loop.
+ * The SDK uses session objects in two roles, which it does not name. One is resolved for the client's message, with
+ * `create()` or with `createWithId()` directly after `exists()`. All others belong to the SDK's loop.
  *
  * @internal
  */
@@ -27,9 +27,9 @@ final class Exchange
 
     private bool $hasBegun = false;
 
-    private string $for = '';
+    private string $description = '';
 
-    /** Why the store refused to let the client's message be served. */
+    /** The failure because of which the store refused to serve the client's message. */
     public ?ExceptionInterface $refusal = null;
 
     private RequestMemory $memory;
@@ -40,17 +40,17 @@ final class Exchange
     }
 
     /**
-     * The SDK begins to serve a message.
+     * Begins to serve a message.
      *
-     * @param string $for which, for whoever looks at the store; '' where that is not known
+     * @param string $description the message, for display; empty if unknown
      */
-    public function begin(string $for = ''): void
+    public function begin(string $description = ''): void
     {
         $this->hasBegun = true;
-        $this->for = $for;
+        $this->description = $description;
 
         foreach ($this->shares as $share) {
-            $share->questions->for = $for;
+            $share->questions->description = $description;
         }
 
         $this->refusal = null;
@@ -63,8 +63,8 @@ final class Exchange
     }
 
     /**
-     * What this exchange has of the session, from now on. Of sessions that it does not serve and asks nothing it keeps
-     * nothing, since a process that only sends notifications may do so for long, to many.
+     * Returns the new share of this exchange in a session. The exchange drops its shares of other sessions that it
+     * neither serves nor asks anything, because a long-running process may send notifications to many sessions.
      */
     public function open(string $id, ?Session $session): Share
     {
@@ -75,7 +75,7 @@ final class Exchange
         }
 
         $share = new Share($id, $session, $this->settings);
-        $share->questions->for = $this->for;
+        $share->questions->description = $this->description;
 
         return $this->shares[$id] = $share;
     }
@@ -85,7 +85,9 @@ final class Exchange
         $this->found = $share;
     }
 
-    /** Whether the SDK resolves the client's message to this session now: it has just asked whether it exists. */
+    /**
+     * Tells whether the SDK now resolves the client's message to this session, which it does directly after `exists()`.
+     */
     public function isResolving(string $id): bool
     {
         $isResolving = $this->hasBegun && $this->found?->id === $id;
@@ -94,20 +96,20 @@ final class Exchange
         return $isResolving;
     }
 
-    /** The SDK has resolved the client's message to this session: a new request begins. */
+    /** Begins a new request: the SDK has resolved the client's message to this session. */
     public function resolve(string $id): void
     {
         $this->id = $id;
         $this->memory = new RequestMemory();
     }
 
-    /** Whether messages to this session are this exchange's to deliver. */
+    /** Tells whether this exchange delivers the outgoing messages of this session. */
     public function serves(string $id): bool
     {
         return $this->id === $id;
     }
 
-    /** What belongs to the latest request of the client. */
+    /** Returns the memory of the client's latest request. */
     public function memory(): RequestMemory
     {
         return $this->memory;

@@ -14,25 +14,28 @@ use Psr\Http\Message\StreamFactoryInterface;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * What the middleware shares: reading JSON-RPC messages and answering with an error.
+ * The shared part of the middleware: it reads JSON-RPC messages and creates error responses.
  *
  * @internal
  */
 final class Http
 {
-    /** A longer body is refused, since nobody has looked at what it asks. The SDK's own limit is the same by default. */
+    /**
+     * The limit for the body of a request. The middleware cannot check a longer body, so it refuses the request. The
+     * SDK's own default limit is the same.
+     */
     private const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
     private readonly ResponseFactoryInterface $responses;
 
     private readonly StreamFactoryInterface $streams;
 
-    /** @throws InvalidArgument when a factory is neither given nor found */
+    /** @throws InvalidArgument if a factory is neither passed nor discovered */
     public function __construct(?ResponseFactoryInterface $responses, ?StreamFactoryInterface $streams)
     {
         if (($responses === null || $streams === null) && !\class_exists(Psr17FactoryDiscovery::class)) {
             throw new InvalidArgument(
-                'no PSR-17 factories: give the middleware a response and a stream factory, or install php-http/discovery'
+                'no PSR-17 factories: pass a response factory and a stream factory, or install php-http/discovery'
             );
         }
 
@@ -41,11 +44,11 @@ final class Http
     }
 
     /**
-     * The request's JSON-RPC messages, none when it has none, and the request with its body to be read again.
+     * Returns the JSON-RPC messages of the request, and the request with a body that can be read again.
      *
      * @return array{list<array<array-key, mixed>>, ServerRequestInterface}
      *
-     * @throws BodyTooLong which {@see orUnavailable()} answers
+     * @throws BodyTooLong for {@see orUnavailable()}
      */
     public function messages(ServerRequestInterface $request): array
     {
@@ -69,7 +72,8 @@ final class Http
     }
 
     /**
-     * What $do makes of the messages and the request, {@see orUnavailable()}. The manager hears what it serves.
+     * Passes the messages and the request to $do, within {@see orUnavailable()}, and describes the messages to the
+     * manager.
      *
      * @param \Closure(list<array<array-key, mixed>>, ServerRequestInterface): ResponseInterface $do
      */
@@ -104,7 +108,11 @@ final class Http
         return $text;
     }
 
-    /** @param array<string, string> $headers */
+    /**
+     * Creates a JSON-RPC error response.
+     *
+     * @param array<string, string> $headers
+     */
     public function error(int $status, int $code, string $message, mixed $id, array $headers = []): ResponseInterface
     {
         $error = ['jsonrpc' => '2.0', 'id' => $id, 'error' => ['code' => $code, 'message' => $message]];
@@ -119,12 +127,12 @@ final class Http
     }
 
     /**
-     * What $do gives; 413 when the body is too long, and 503 when the store cannot do its part: the client tries again, and
-     * keeps its session.
+     * Returns the response of $do. Replaces it with HTTP 413 if the body is too long, and with 503 if the store fails
+     * or refuses: the client then retries and keeps its session.
      *
-     * @param \Closure(): ResponseInterface   $do
-     * @param SessionManager|null             $sessions which knows of refusals that the SDK has made a response of
-     * @param list<array<array-key, mixed>>   $messages the client's, for the id that the error echoes
+     * @param \Closure(): ResponseInterface $do
+     * @param SessionManager|null           $sessions reports refusals that the SDK turned into responses
+     * @param list<array<array-key, mixed>> $messages the client's messages, whose id the error response repeats
      */
     public function orUnavailable(\Closure $do, ?SessionManager $sessions = null, array &$messages = []): ResponseInterface
     {

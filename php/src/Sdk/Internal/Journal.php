@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * The attribute writes of one session object that are not committed yet, and how the attributes look through them.
+ * The uncommitted attribute writes of one session object, and reads through them.
  *
- * Normal form: no key is named twice, and nothing lies below a key that is set, since a write below goes into that
- * value. So "first the removals, then the values" gives what the writes gave in their order.
+ * Invariant: no key is recorded twice, and no key below a set key is recorded, because a write below changes that value
+ * instead. Applying first the removals and then the values therefore has the same result as the writes in their order.
  *
  * @internal
  */
@@ -60,7 +60,7 @@ final class Journal
         $this->removed[$key] = true;
     }
 
-    /** Notes what was done to the elements of the collection under $key, in place of what was noted before. */
+    /** Records the changed elements of the collection under $key, in place of earlier writes to it. */
     public function merge(string $key, ElementChange $change): void
     {
         $this->drop($key);
@@ -68,11 +68,11 @@ final class Journal
     }
 
     /**
-     * The value under $key as it looks through the journal.
+     * Returns the value under $key with the recorded writes applied.
      *
-     * @param \Closure(): mixed $committed what is committed under $key; null: nothing
+     * @param \Closure(): mixed $committed returns the committed value under $key; null if there is none
      */
-    public function look(string $key, \Closure $committed): mixed
+    public function read(string $key, \Closure $committed): mixed
     {
         foreach ($this->set as $ancestor => $outer) {
             if (Path::isWithin($key, (string) $ancestor)) {
@@ -88,7 +88,7 @@ final class Journal
 
         $within = ['value' => $isRemoved ? null : $committed()];
 
-        foreach ($this->below($key) as $path => $apply) {
+        foreach ($this->writesBelow($key) as $path => $apply) {
             $apply($within, 'value' . \substr((string) $path, \strlen($key)));
         }
 
@@ -96,15 +96,15 @@ final class Journal
     }
 
     /**
-     * All attributes as they look through the journal.
+     * Returns all attributes with the recorded writes applied.
      *
      * @param array<array-key, mixed> $committed
      *
      * @return array<array-key, mixed>
      */
-    public function lookAtAll(array $committed): array
+    public function readAll(array $committed): array
     {
-        foreach ($this->below(null) as $path => $apply) {
+        foreach ($this->writesBelow(null) as $path => $apply) {
             $apply($committed, (string) $path);
         }
 
@@ -148,7 +148,7 @@ final class Journal
         return $this->merged;
     }
 
-    /** Only what is noted under the given top-level key. */
+    /** Returns a journal of only the writes under this top-level key. */
     public function only(string $top): self
     {
         $only = new self();
@@ -164,46 +164,46 @@ final class Journal
         return $only;
     }
 
-    /** Forgets what was noted for $key and below it. */
+    /** Drops the writes to $key and to the keys below it. */
     public function drop(string $key): void
     {
         foreach ([&$this->set, &$this->removed, &$this->merged] as &$list) {
-            foreach ($list as $noted => $_) {
-                if (Path::isWithin((string) $noted, $key)) {
-                    unset($list[$noted]);
+            foreach ($list as $written => $_) {
+                if (Path::isWithin((string) $written, $key)) {
+                    unset($list[$written]);
                 }
             }
         }
     }
 
     /**
-     * What the journal does below a key (null: anywhere), in the order in which it is committed.
+     * Returns the writes below a key (null: all writes), in the order of the commit.
      *
      * @return iterable<array-key, \Closure(array<array-key, mixed>&, string): void>
      */
-    private function below(?string $key): iterable
+    private function writesBelow(?string $key): iterable
     {
-        $isBelow = static fn (int|string $noted): bool => $key === null || Path::isWithin((string) $noted, $key);
+        $isBelow = static fn (int|string $written): bool => $key === null || Path::isWithin((string) $written, $key);
 
-        foreach ($this->removed as $noted => $_) {
-            if ($isBelow($noted)) {
-                yield $noted => static function (array &$data, string $path): void {
+        foreach ($this->removed as $written => $_) {
+            if ($isBelow($written)) {
+                yield $written => static function (array &$data, string $path): void {
                     Path::forget($data, $path);
                 };
             }
         }
 
-        foreach ($this->set as $noted => $value) {
-            if ($isBelow($noted)) {
-                yield $noted => static function (array &$data, string $path) use ($value): void {
+        foreach ($this->set as $written => $value) {
+            if ($isBelow($written)) {
+                yield $written => static function (array &$data, string $path) use ($value): void {
                     Path::set($data, $path, $value);
                 };
             }
         }
 
-        foreach ($this->merged as $noted => $change) {
-            if ($isBelow($noted)) {
-                yield $noted => static function (array &$data, string $path) use ($change): void {
+        foreach ($this->merged as $written => $change) {
+            if ($isBelow($written)) {
+                yield $written => static function (array &$data, string $path) use ($change): void {
                     Path::set($data, $path, $change->applyTo(Path::get($data, $path)));
                 };
             }

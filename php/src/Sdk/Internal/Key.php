@@ -5,23 +5,23 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * What the SDK keeps under a session key, and so where it lives here.
+ * The kinds of session key that the SDK uses, and where this library keeps the values of each kind.
  *
  * @internal
  */
 enum Key
 {
-    /** The number of the next request to the client: the store counts. */
+    /** The id of the next request to the client. The store generates it. */
     case RequestId;
-    /** Messages to the client: each exchange has its own. */
+    /** The outgoing messages. Each exchange has its own. */
     case Queue;
-    /** Requests that wait for the client: in the store, each with its owner. */
+    /** The pending requests. The store keeps each of them with its owner. */
     case Pending;
-    /** The client's answer to one of them: in the store, for the owner. */
+    /** The client's response to a pending request. The store keeps it for the owner. */
     case Response;
-    /** What concerns the client's request being served and nobody else: in memory, never stored. */
+    /** Values that concern only the client's request being served. They stay in memory and are never stored. */
     case Request;
-    /** Everything else: an attribute of the session. */
+    /** Any other key: an attribute of the session. */
     case Attribute;
 
     private const RESPONSES = '_mcp.responses.';
@@ -38,7 +38,10 @@ enum Key
         };
     }
 
-    /** The request id in `_mcp.responses.ID`; null when it is none that a server gave: those are plain integers. */
+    /**
+     * Returns the request id in `_mcp.responses.ID`; null if it is not an integer in canonical form, as all ids of the
+     * server's requests are.
+     */
     public static function responseId(string $key): ?int
     {
         $id = \substr($key, \strlen(self::RESPONSES));
@@ -46,19 +49,22 @@ enum Key
         return (string) (int) $id === $id ? (int) $id : null;
     }
 
-    /** $key as a log shows it. */
+    /** Returns $key in a form for log messages. */
     public static function shown(string $key): string
     {
         return \substr((string) Value::encode($key), 0, 100);
     }
 
-    /** Whether $key names a class of the SDK, or of a prefixed copy of it: its objects, and one of them holds a signing key. */
+    /**
+     * Tells whether $key names a class of the SDK or of a prefixed copy of it. One of the objects under such keys holds
+     * a signing key.
+     */
     private static function isClassOfTheSdk(string $key): bool
     {
         return \str_contains($key, '\\') && (\str_starts_with($key, Sdk::root()) || \str_contains($key, '\Mcp\Server\\'));
     }
 
-    /** Whether the store can hold an attribute of this name. */
+    /** Tells whether the store accepts $key as the key of an attribute. */
     public static function isStorable(string $key): bool
     {
         return \strlen($key) <= 255 && \preg_match('/^[^.\p{Cc}]+(\.[^.\p{Cc}]+)*$/Du', $key) === 1;

@@ -8,15 +8,19 @@ use McpState\Exception\ExceptionInterface;
 use McpState\Owner;
 
 /**
- * The messages that one exchange delivers to the client of one session.
+ * The outgoing messages that one exchange delivers to the client of one session.
  *
- * Its own messages stay here, in the process that delivers them; nobody else could. Broadcasts come from the store.
+ * The exchange's own messages stay in this process, which is the only one that can deliver them. Broadcasts are in the
+ * store.
  *
  * @internal
  */
 final class Outbox
 {
-    /** @var array<int|string, array<string, mixed>> messages as the SDK queued them, by a number that is never used twice */
+    /**
+     * @var array<int|string, array<string, mixed>> the messages as the SDK queued them, by a number that is never
+     *      reused
+     */
     private array $rows = [];
 
     private int $last = 0;
@@ -31,7 +35,7 @@ final class Outbox
     }
 
     /**
-     * The messages that the reader may deliver.
+     * Returns the messages that the reader may deliver.
      *
      * @return array<int|string, array<string, mixed>> by number
      */
@@ -41,6 +45,8 @@ final class Outbox
     }
 
     /**
+     * Queues a message.
+     *
      * @param array<string, mixed> $row
      *
      * @return int its number
@@ -52,7 +58,11 @@ final class Outbox
         return $this->last;
     }
 
-    /** @param list<int|string> $numbers */
+    /**
+     * Removes the messages with these numbers, and acknowledges the broadcasts among them.
+     *
+     * @param list<int|string> $numbers
+     */
     public function remove(array $numbers): void
     {
         $upTo = 0;
@@ -66,12 +76,13 @@ final class Outbox
         }
 
         if ($upTo > 0) {
-            $this->owned->asOwner('broadcasts could not be acknowledged', static fn (Owner $owner) => $owner->acknowledge($upTo));
+            $acknowledge = static fn (Owner $owner): int => $owner->acknowledge($upTo);
+            $this->owned->asOwner('cannot acknowledge broadcasts', $acknowledge);
         }
     }
 
     /**
-     * Hands a message to whichever stream of the session takes it first: the caller serves no exchange of it.
+     * Queues a broadcast for a session that the caller's exchange does not serve.
      *
      * @param array<string, mixed> $row
      *
@@ -84,12 +95,12 @@ final class Outbox
         $this->owned->session()?->enqueueBroadcast($message, (string) Value::encode($context));
     }
 
-    /** Drops what was not delivered. */
+    /** Drops the undelivered messages. */
     public function end(): void
     {
         if ($this->rows !== []) {
-            $this->owned->logger()->notice('mcp-state: ' . \count($this->rows)
-                . ' messages were queued after their exchange had written its last; they are dropped');
+            $count = \count($this->rows);
+            $this->owned->logger()->notice("mcp-state: dropped $count messages that were queued after the last reply");
             $this->rows = [];
         }
     }
@@ -100,7 +111,7 @@ final class Outbox
         $rows = [];
         $peek = static fn (Owner $owner): array => $owner->peekOutgoing();
 
-        foreach ($this->owned->asOwner('broadcasts could not be read', $peek) ?? [] as $message) {
+        foreach ($this->owned->asOwner('cannot read broadcasts', $peek) ?? [] as $message) {
             $context = \json_decode($message->context, true);
             $rows["b$message->sequence"] = ['message' => $message->body, 'context' => \is_array($context) ? $context : []];
         }

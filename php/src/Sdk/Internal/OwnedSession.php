@@ -13,10 +13,10 @@ use McpState\Session;
 use Psr\Log\LoggerInterface;
 
 /**
- * A session in the store, and the owner that one exchange has of it.
+ * A session in the store, together with the owner of one exchange.
  *
- * The owner is attached when something needs it, so that a plain call writes nothing. An owner that the store has
- * released is replaced by the next operation; what it had asked is lost with it.
+ * The owner is attached on first use, so that a plain call writes nothing. If the store has released the owner, the
+ * next operation attaches a new one; the pending requests of the released owner are abandoned.
  *
  * @internal
  */
@@ -24,7 +24,7 @@ final class OwnedSession
 {
     private ?Owner $owner = null;
 
-    /** An owner that only says that the session is in use; a stream's takes its place. */
+    /** Whether the owner is a reply, which only keeps the session in use. A stream's owner replaces it. */
     private bool $isReply = false;
 
     private bool $hasEnded = false;
@@ -36,14 +36,14 @@ final class OwnedSession
     ) {
     }
 
-    /** The session in the store; null when it is gone. */
+    /** Returns the session in the store; null if it has ended. */
     public function session(): ?Session
     {
         return $this->session;
     }
 
     /**
-     * The owner of a stream, attached when it is not; null when the session is gone.
+     * Returns the owner of the stream, and attaches it on first use; null if the session has ended.
      *
      * @throws ExceptionInterface
      */
@@ -58,8 +58,8 @@ final class OwnedSession
     }
 
     /**
-     * Attaches an owner that only says that the session is in use, unless there is one. It tells a session that is used
-     * from one that a flood of `initialize` left.
+     * Attaches a reply owner if there is no owner yet. It marks the session as used, unlike the sessions that a flood
+     * of `initialize` creates.
      *
      * @throws ExceptionInterface
      */
@@ -71,7 +71,7 @@ final class OwnedSession
     }
 
     /**
-     * Does something as the owner; null when that failed.
+     * Returns the result of $do for the owner; null if $do fails, which is logged.
      *
      * @template T
      *
@@ -79,52 +79,52 @@ final class OwnedSession
      *
      * @return T|null
      */
-    public function asOwner(string $otherwise, \Closure $do): mixed
+    public function asOwner(string $failure, \Closure $do): mixed
     {
         try {
             $owner = $this->owner();
 
             return $owner === null ? null : $do($owner);
         } catch (ExceptionInterface $e) {
-            $this->failed($otherwise, $e);
+            $this->failed($failure, $e);
         }
 
         return null;
     }
 
-    /** Whether $owner is the one that this exchange has now. */
+    /** Tells whether $owner is the current owner of this exchange. */
     public function isOwner(?Owner $owner): bool
     {
         return $owner !== null && $owner === $this->owner;
     }
 
-    /** The store has released the owner. */
+    /** Forgets the owner, which the store has released. */
     public function release(): void
     {
         $this->owner = null;
     }
 
-    /** The session is gone. */
+    /** Forgets the session, which has ended. */
     public function lose(): void
     {
         $this->session = null;
         $this->owner = null;
     }
 
-    /** Ends the owner for good. */
+    /** Detaches the owner for good. */
     public function end(): void
     {
         try {
             $this->owner?->detach();
         } catch (ExceptionInterface $e) {
-            $this->failed('an owner could not be detached', $e);
+            $this->failed('cannot detach an owner', $e);
         }
 
         $this->owner = null;
         $this->hasEnded = true;
     }
 
-    /** Notes a failure: what it says of the session and its owner, and a line in the log. */
+    /** Handles a failure: forgets an ended session or a released owner, and logs the failure. */
     public function failed(string $what, ExceptionInterface $e): void
     {
         if ($e instanceof SessionNotFound) {

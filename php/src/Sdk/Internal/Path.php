@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * Dotted keys in nested arrays, the way the SDK's sessions use them.
+ * Dotted keys in nested arrays, with the rules of the SDK's sessions.
  *
  * @internal
  */
 final class Path
 {
     /**
-     * The value under $key; null when there is none.
+     * Returns the value under $key; null if there is none.
      *
      * @param array<array-key, mixed> $data
      */
@@ -73,7 +73,7 @@ final class Path
         unset($place[$last]);
     }
 
-    /** Whether $key is $ancestor or lies below it. */
+    /** Tells whether $key equals $ancestor or is below it. */
     public static function isWithin(string $key, string $ancestor): bool
     {
         return $key === $ancestor || \str_starts_with($key, $ancestor . '.');

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * Something for each context that a scope names. What is kept for an object goes with the object.
+ * A value for each context of a scope. The value of a context that is an object is freed together with the object.
  *
  * @template T
  *
@@ -14,20 +14,20 @@ namespace McpState\Sdk\Internal;
 final class PerContext
 {
     /** @var array<int|string, T> */
-    private array $named = [];
+    private array $byKey = [];
 
     /** @var \WeakMap<object, T> */
-    private \WeakMap $ofObjects;
+    private \WeakMap $byObject;
 
     public function __construct()
     {
-        $this->ofObjects = new \WeakMap();
+        $this->byObject = new \WeakMap();
     }
 
     /** @return T|null */
     public function get(int|string|object $context): mixed
     {
-        return \is_object($context) ? $this->ofObjects[$context] ?? null : $this->named[$context] ?? null;
+        return \is_object($context) ? $this->byObject[$context] ?? null : $this->byKey[$context] ?? null;
     }
 
     /**
@@ -37,15 +37,15 @@ final class PerContext
      */
     public function set(int|string|object $context, mixed $value): mixed
     {
-        return \is_object($context) ? $this->ofObjects[$context] = $value : $this->named[$context] = $value;
+        return \is_object($context) ? $this->byObject[$context] = $value : $this->byKey[$context] = $value;
     }
 
     public function unset(int|string|object $context): void
     {
         if (\is_object($context)) {
-            unset($this->ofObjects[$context]);
+            unset($this->byObject[$context]);
         } else {
-            unset($this->named[$context]);
+            unset($this->byKey[$context]);
         }
     }
 }

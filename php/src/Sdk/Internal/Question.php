@@ -7,7 +7,7 @@ namespace McpState\Sdk\Internal;
 use McpState\Owner;
 
 /**
- * A request to the client that an exchange has made and the SDK is not done with.
+ * A request of the server to the client (a question) that the SDK has not finished yet.
  *
  * @internal
  */
@@ -15,39 +15,44 @@ final class Question
 {
     private const INTERNAL_ERROR = -32603;
 
-    /** @var array<string, mixed>|null the JSON-RPC error that answers it where the store does not */
+    /**
+     * @var array<string, mixed>|null the JSON-RPC error that answers the question in place of a response from the store
+     */
     public ?array $error = null;
 
-    /** The owner that has registered it in the store; null: none has. */
+    /** The owner that registered the question in the store; null if none did. */
     public ?Owner $owner = null;
 
-    /** Whether the SDK has been shown how it ended. */
-    public bool $isShown = false;
+    /** Whether the SDK has received the response or the timeout. */
+    public bool $isReported = false;
 
-    /** Whether the store has been told what it is. */
-    public bool $isNamed = false;
+    /** Whether the store has the question's method. */
+    public bool $hasMethod = false;
 
     public function __construct(
         public readonly int $id,
-        /** `hrtime` at which it ends where the store cannot be asked. */
+        /** The `hrtime`, in nanoseconds, at which the question times out while the store is unavailable. */
         public int $deadline,
-        /** Milliseconds that it waits; null: the store's `request_timeout_ms`. */
+        /** The timeout in milliseconds; null: the store's `request_timeout_ms`. */
         public readonly ?int $timeoutMs,
-        /** The client's request in whose course it was asked, where it is known. */
+        /** The client's request whose handler asked the question; null if unknown. */
         public readonly ?Call $call,
     ) {
     }
 
-    /** Answers it with an error, unless it has one. The tool that asked hears of it. */
+    /** Answers the question with an error, unless it has one already. The tool that asked receives the error. */
     public function refuse(string $why, int $code = self::INTERNAL_ERROR): void
     {
         $this->error ??= self::error($this->id, "The question to the client ended: $why", $code);
     }
 
-    /** Whether the SDK is done with it, now that $call asks anew: a fiber waits for one answer at a time. */
+    /**
+     * Tells whether the SDK has finished the question when $call asks a new one. A fiber waits for one response at a
+     * time.
+     */
     public function isOver(?Call $call): bool
     {
-        return $this->call === null ? $this->isShown : $this->call === $call || $this->call->hasEnded();
+        return $this->call === null ? $this->isReported : $this->call === $call || $this->call->hasEnded();
     }
 
     /** @return array<string, mixed> a JSON-RPC error response */

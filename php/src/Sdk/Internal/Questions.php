@@ -16,42 +16,44 @@ use McpState\PendingStatus;
 use McpState\WaitStatus;
 
 /**
- * The requests that one exchange makes to the client of one session.
+ * The questions of one exchange to the client of one session. A question is a request of the server to the client.
  *
- * They are in the store, where the answers arrive. The store alone decides how they end; what the SDK is shown never lets
- * it decide by its own clock. A question that the store refuses, or whose session ended, is *answered here* with an
- * error, which the SDK hands to the tool that asked.
+ * The store holds them as pending requests and receives the responses. Only the store decides how a question ends (G2);
+ * the entries for the SDK are such that its own clock never decides. If the store refuses a question, or the session
+ * has ended, this class answers the question with an error, and the tool that asked receives it.
  *
- * A question belongs to the fiber that asked it, and to nobody when the fiber has ended: the SDK up to 0.8 would give its
- * answer, or its timeout, to whichever fiber the transport serves next.
+ * A question belongs to the fiber that asked, and ends with that fiber. The SDK up to 0.8 would otherwise deliver the
+ * response or the timeout to whichever fiber the transport serves next.
  *
  * @internal
  */
 final class Questions
 {
-    /** Where a request id comes from when the store gives none: far from those it gives. */
+    /** The first request id to use when the store is unavailable. It is far from the ids of the store. */
     private const LOCAL_IDS = 1 << 52;
 
-    /** The JSON-RPC error code of a question that ended since the client cancelled the request it was asked for. */
+    /** The JSON-RPC error code for a question whose request was cancelled by the client. */
     private const REQUEST_CANCELLED = -32800;
 
-    /** The longest text, in bytes, that the store keeps with a question. */
+    /** The longest method, in bytes, that the store keeps with a pending request. */
     private const MAX_METHOD = 128;
 
-    /** The longest timeout the store takes: ten years. */
+    /** The longest timeout, in seconds, that the store accepts: ten years. */
     private const MAX_TIMEOUT_S = 315_360_000;
 
     /** @var array<int, Question> by id */
     private array $asked = [];
 
-    /** @var array<int, string> ids that were given while the store gave none, and why: their questions are refused */
+    /**
+     * @var array<int, string> the ids from {@see LOCAL_IDS}, and why the store gave none: their questions are refused
+     */
     private array $localIds = [];
 
-    /** @var list<Call> client's requests that this exchange's owner has in flight */
+    /** @var list<Call> the client's requests that this exchange's owner has in flight */
     private array $inFlight = [];
 
-    /** What the exchange serves, for whoever looks at the store: `tools/call greet`; '' where that is not known. */
-    public string $for = '';
+    /** The request that the exchange serves, for display: `tools/call greet`; empty if unknown. */
+    public string $description = '';
 
     private readonly WaitingRoom $room;
 
@@ -65,7 +67,7 @@ final class Questions
         return $this->asked === [];
     }
 
-    /** A number for the next request to the client, which no other has. */
+    /** Returns an id that no other request to the client has (G5). */
     public function nextId(): int
     {
         try {
@@ -77,7 +79,7 @@ final class Questions
 
             $why = 'the session has ended';
         } catch (ExceptionInterface $e) {
-            $this->owned->failed('no request id', $e);
+            $this->owned->failed('cannot generate a request id', $e);
             $why = self::reason($e);
         }
 
@@ -88,8 +90,8 @@ final class Questions
     }
 
     /**
-     * Registers what $call asks the client, for $timeoutS seconds. The SDK's own default is nobody's choice: such
-     * a question waits for the store's `request_timeout_ms`.
+     * Registers a question of $call with a timeout of $timeoutS seconds. The SDK's default timeout stands for no choice
+     * of the tool, so the store's `request_timeout_ms` replaces it.
      */
     public function ask(int $id, int $timeoutS, ?Call $call): void
     {
@@ -125,8 +127,8 @@ final class Questions
                 $this->room->enter();
             } catch (LimitExceeded $e) {
                 $places = $this->room->places() ?? 'too many';
-                $this->owned->logger()->warning('mcp-state: a question to the client is refused: no place to wait');
-                $question->refuse("$places exchanges wait for their clients already");
+                $this->owned->logger()->warning('mcp-state: refused a question to the client: no waiting place is free');
+                $question->refuse("$places exchanges already wait for their clients");
 
                 return;
             }
@@ -138,18 +140,18 @@ final class Questions
                 $this->register($question);
             }
         } catch (ExceptionInterface $e) {
-            $this->owned->failed('a question to the client is refused', $e);
+            $this->owned->failed('refused a question to the client', $e);
             $question->refuse(self::reason($e));
         }
     }
 
-    /** The SDK is done with a request: what it was shown counts as taken. */
+    /** Finishes a question whose response or timeout the SDK has received, or which it dropped. */
     public function finish(int $id): void
     {
         $question = $this->asked[$id] ?? null;
 
         if ($question === null) {
-            return; // Somebody else's.
+            return; // The question belongs to another exchange.
         }
 
         unset($this->asked[$id]);
@@ -159,7 +161,7 @@ final class Questions
         }
 
         if ($question->error === null) {
-            $this->owned->asOwner("request $id could not be claimed", static function (Owner $owner) use ($id): void {
+            $this->owned->asOwner("cannot claim request $id", static function (Owner $owner) use ($id): void {
                 $request = $owner->pendingRequest($id);
 
                 if ($request->claim()->status === PendingStatus::Waiting) {
@@ -170,8 +172,8 @@ final class Questions
         }
     }
 
-    /** The client's request that $fiber serves, where it has asked something. */
-    public function callOf(\Fiber $fiber): ?Call
+    /** Returns the client's request that $fiber serves, if it has asked a question. */
+    public function findCall(\Fiber $fiber): ?Call
     {
         foreach ($this->asked as $question) {
             if ($question->call?->isOf($fiber)) {
@@ -189,9 +191,9 @@ final class Questions
     }
 
     /**
-     * Finishes what fibers asked that have ended.
+     * Finishes the questions of fibers that have ended.
      *
-     * @return list<int|string> ids of the client's requests whose fiber the SDK let go of while it waited
+     * @return list<int|string> ids of the client's requests whose fiber the SDK dropped while it waited
      */
     public function finishEnded(): array
     {
@@ -201,7 +203,7 @@ final class Questions
             if ($question->call?->hasEnded()) {
                 $this->finish($id);
 
-                if (!$question->isShown && $question->call->requestId !== null) {
+                if (!$question->isReported && $question->call->requestId !== null) {
                     $abandoned[] = $question->call->requestId;
                 }
             }
@@ -211,7 +213,7 @@ final class Questions
             if ($call->hasEnded()) {
                 unset($this->inFlight[$at]);
                 $this->owned->asOwner(
-                    'a request could not be finished',
+                    'cannot finish an in-flight request',
                     static fn (Owner $owner) => $owner->finishRequest($call->requestId ?? ''),
                 );
             }
@@ -221,10 +223,10 @@ final class Questions
     }
 
     /**
-     * Whether $row is a request that was refused, which the client must not see. Of one that was not the
-     * store hears its method.
+     * Tells whether $row is a refused question, which the client must not receive. Otherwise records the question's
+     * method in the store.
      *
-     * @param array<string, mixed> $row as the SDK queues it
+     * @param array<string, mixed> $row a message in the format of the SDK's queue
      */
     public function refuses(array $row): bool
     {
@@ -236,33 +238,34 @@ final class Questions
         $question = \is_array($message) && isset($message['method']) ? $this->asked[$message['id'] ?? ''] ?? null : null;
 
         if ($question !== null && \is_string($message['method'])) {
-            $this->name($question, $message['method']);
+            $this->recordMethod($question, $message['method']);
         }
 
         return $question?->error !== null;
     }
 
     /**
-     * This exchange's requests as the SDK keeps them, by id. An entry that has timed out says so until it is dropped.
+     * Returns this exchange's pending requests by id, in the SDK's format. A timed-out entry remains until the SDK
+     * drops it.
      *
-     * @param bool      $mayBlock  whether to sleep until one of them is resolved or a broadcast has come
-     * @param bool|null $isWaiting set to whether there are some, and all of them wait still
+     * @param bool      $mayBlock  whether to sleep until a request is resolved or a broadcast is queued
+     * @param bool|null $isWaiting receives whether there are requests, none of which is resolved
      *
      * @return array<int, array{request_id: int, timeout: int, timestamp: int}>
      */
     public function entries(bool $mayBlock, ?bool &$isWaiting): array
     {
-        $entries = $this->look($waitMs);
+        $entries = $this->poll($waitMs);
 
         while ($mayBlock && $waitMs !== null) {
-            $result = $this->owned->asOwner('waiting failed', static fn (Owner $owner) => $owner->wait(
+            $result = $this->owned->asOwner('cannot wait for the client', static fn (Owner $owner) => $owner->wait(
                 \min(1000, $waitMs + 1),
                 0,
                 Interest::Resolution,
                 Interest::Message,
                 Interest::Cancellation,
             ));
-            $entries = $this->look($waitMs);
+            $entries = $this->poll($waitMs);
             $mayBlock = $result?->status === WaitStatus::Deadline || $result?->status === WaitStatus::Interrupted;
 
             if ($waitMs !== null && $this->settings->whileWaiting !== null) {
@@ -276,12 +279,12 @@ final class Questions
     }
 
     /**
-     * Everybody's requests of the session, all as if they waited: whether an answer comes too late is the store's to
-     * say, and to count.
+     * Returns the pending requests of all owners of the session, all as waiting: only the store decides whether a
+     * response is late (G4).
      *
      * @return array<int, array{request_id: int, timeout: int, timestamp: int}>
      */
-    public function entriesOfAll(): array
+    public function allEntries(): array
     {
         $own = \array_filter($this->asked, static fn (Question $question): bool => $question->error !== null);
 
@@ -289,7 +292,7 @@ final class Questions
             $infos = $this->owned->session()?->allPending() ?? [];
             $ids = [...\array_keys($own), ...\array_column($infos, 'id')];
         } catch (ExceptionInterface $e) {
-            $this->owned->failed('pending requests could not be read', $e);
+            $this->owned->failed('cannot read the pending requests', $e);
             $ids = \array_keys($this->asked);
         }
 
@@ -297,7 +300,7 @@ final class Questions
     }
 
     /**
-     * The client's answer to a request of this exchange, as the SDK keeps it.
+     * Returns the client's response to a question of this exchange, in the SDK's format; null if there is none.
      *
      * @return array<array-key, mixed>|null
      */
@@ -310,28 +313,28 @@ final class Questions
         }
 
         if ($question->error !== null) {
-            $question->isShown = true;
+            $question->isReported = true;
 
             return $question->error;
         }
 
         $payload = $this->owned->asOwner(
-            "the answer to request $id could not be read",
+            "cannot read the response to request $id",
             static fn (Owner $owner) => $owner->pendingRequest($id)->peek(),
         );
         $response = $payload === null ? null : \json_decode($payload, true);
-        $this->refuseLost();
+        $this->refuseAbandoned();
 
         $response = \is_array($response) ? $response : $question->error;
-        $question->isShown = $question->isShown || $response !== null;
+        $question->isReported = $question->isReported || $response !== null;
 
         return $response;
     }
 
     /**
-     * Hands a client's answer to the exchange that waits for it.
+     * Delivers a client's response to the exchange that waits for it.
      *
-     * @throws ExceptionInterface when the store could not take it: the client may send it again
+     * @throws ExceptionInterface if the store fails; the client may send the response again
      */
     public function deliver(?int $id, mixed $response): void
     {
@@ -353,7 +356,7 @@ final class Questions
             $this->owned->lose();
             $delivery = null;
         } catch (LimitExceeded $e) {
-            // Whoever asked must not wait in vain for what cannot be stored.
+            // The tool that asked must not wait for a response that the store refuses.
             $delivery = $session?->deliverResponse(
                 $id,
                 (string) Value::encode(Question::error($id, 'The client\'s answer was refused: ' . $e->getMessage())),
@@ -367,7 +370,7 @@ final class Questions
         }
     }
 
-    /** The exchange is over: it waits for nothing any longer. What it asked ends with its owner. */
+    /** Leaves the waiting room. The questions end with the owner. */
     public function end(): void
     {
         $this->room->leave();
@@ -377,12 +380,12 @@ final class Questions
     private function register(Question $question): void
     {
         $question->owner = $this->owned->owner();
-        $this->begin($question->call, $question->owner);
+        $this->beginRequest($question->call, $question->owner);
         $question->owner?->registerPending($question->id, $question->timeoutMs);
     }
 
-    /** Says that the client's request is in flight, so that the client can cancel it. */
-    private function begin(?Call $call, ?Owner $owner): void
+    /** Registers the client's request as in flight, so that the client can cancel it. */
+    private function beginRequest(?Call $call, ?Owner $owner): void
     {
         if ($owner === null || $call?->requestId === null || \in_array($call, $this->inFlight, true)) {
             return;
@@ -392,19 +395,19 @@ final class Questions
             $owner->beginRequest($call->requestId);
             $this->inFlight[] = $call;
         } catch (LimitExceeded | InvalidArgument $e) {
-            $this->owned->failed('a request that waits for the client cannot be cancelled', $e);
+            $this->owned->failed('the client cannot cancel a request that waits for it', $e);
 
             return;
         }
 
         try {
-            ($this->settings->takeOver)($call->requestId);
+            ($this->settings->onRequestBegun)($call->requestId);
         } catch (ExceptionInterface $e) {
             $this->owned->logger()->notice("mcp-state: a request is in flight twice: {$e->getMessage()}");
         }
     }
 
-    /** Ends what was asked in the course of a request that the client has cancelled. */
+    /** Ends the question if the client has cancelled the request whose handler asked it. */
     private function endCancelled(Owner $owner, Question $question): void
     {
         $requestId = $question->call?->requestId;
@@ -417,34 +420,34 @@ final class Questions
         }
     }
 
-    /** Tells whoever looks at the store what a question is, which is known when its message is queued. */
-    private function name(Question $question, string $method): void
+    /** Records the question's method in the store, for display. The method is known once the SDK queues the message. */
+    private function recordMethod(Question $question, string $method): void
     {
-        $what = self::shown($this->for === '' ? $method : "$method ($this->for)");
+        $what = self::printable($this->description === '' ? $method : "$method ($this->description)");
 
-        if ($question->owner === null || $question->error !== null || $question->isNamed || $what === '') {
+        if ($question->owner === null || $question->error !== null || $question->hasMethod || $what === '') {
             return;
         }
 
-        $question->isNamed = true;
+        $question->hasMethod = true;
 
         try {
             $question->owner->registerPending($question->id, $question->timeoutMs, $what);
         } catch (DuplicateRequestId) {
-            // It is answered already.
+            // The question already has its response.
         } catch (ExceptionInterface $e) {
-            $this->owned->failed('a question to the client stays without a name', $e);
+            $this->owned->failed('cannot record the method of a question to the client', $e);
         }
     }
 
-    /** A text of the client's as the store may show it: of printable ASCII, and no longer than it takes. */
-    private static function shown(string $text): string
+    /** Returns a text from the client in the form that the store displays: printable ASCII of limited length. */
+    private static function printable(string $text): string
     {
         return \substr((string) \preg_replace('/[^\x20-\x7e]/', '?', $text), 0, self::MAX_METHOD);
     }
 
-    /** Refuses what an owner asked that the store has released. */
-    private function refuseLost(): void
+    /** Refuses the questions of an owner that the store has released. */
+    private function refuseAbandoned(): void
     {
         foreach ($this->asked as $question) {
             if ($question->owner !== null && !$this->owned->isOwner($question->owner)) {
@@ -456,25 +459,27 @@ final class Questions
     }
 
     /**
-     * @param int|null $waitMs until the next deadline; null when there is nothing to wait for
+     * Reads the state of all questions.
+     *
+     * @param int|null $waitMs receives the milliseconds until the next deadline; null if there is nothing to wait for
      *
      * @return array<int, array{request_id: int, timeout: int, timestamp: int}>
      */
-    private function look(?int &$waitMs): array
+    private function poll(?int &$waitMs): array
     {
         $this->room->renew();
         $waitMs = null;
         $isReady = false;
         $entries = [];
         $infos = $this->owned->session() === null ? null : $this->owned->asOwner(
-            'pending requests could not be read',
+            'cannot read the pending requests',
             function (Owner $owner): array {
                 \array_map(fn (Question $question) => $this->endCancelled($owner, $question), $this->asked);
 
                 return $owner->pending();
             },
         );
-        $this->refuseLost();
+        $this->refuseAbandoned();
 
         foreach ($infos ?? [] as $info) {
             if (!isset($this->asked[$info->id])) {
@@ -490,7 +495,7 @@ final class Questions
             }
 
             $isTimedOut = $info->status === PendingStatus::TimedOut;
-            $this->asked[$info->id]->isShown = $this->asked[$info->id]->isShown || $isTimedOut;
+            $this->asked[$info->id]->isReported = $this->asked[$info->id]->isReported || $isTimedOut;
             $entries += self::entry($info->id, $isTimedOut);
             $isReady = $isReady || $info->status !== PendingStatus::Waiting;
             $waitMs = \min($waitMs ?? \PHP_INT_MAX, $info->remainingMs);
@@ -500,12 +505,12 @@ final class Questions
             if ($this->owned->session() === null) {
                 $question->refuse('the session has ended');
             } elseif ($infos !== null) {
-                $question->refuse('the store does not know it any longer');
+                $question->refuse('the store no longer has it');
             }
 
-            // While the store cannot be asked, a question neither goes nor lasts for ever.
+            // While the store is unavailable, a question stays until its deadline.
             $isTimedOut = $question->error === null && \hrtime(true) > $question->deadline;
-            $question->isShown = $question->isShown || $isTimedOut;
+            $question->isReported = $question->isReported || $isTimedOut;
             $entries += self::entry($id, $isTimedOut);
             $isReady = true;
         }
@@ -527,7 +532,7 @@ final class Questions
         ]];
     }
 
-    /** What the client may know of a failure. */
+    /** Returns the part of a failure that the client may see. */
     private static function reason(ExceptionInterface $e): string
     {
         return match (true) {

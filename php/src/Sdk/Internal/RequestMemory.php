@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * What belongs to the client's request being served: its metadata, and objects. It never leaves the process.
+ * The values that belong to the client's request being served: its metadata, and objects. They stay in this process.
  *
  * @internal
  */

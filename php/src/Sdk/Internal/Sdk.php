@@ -7,18 +7,18 @@ namespace McpState\Sdk\Internal;
 use Mcp\Server\Session\SessionManagerInterface;
 
 /**
- * Classes of the SDK that are not in every version, or not under one name: found when they are needed.
+ * Finds classes of the SDK that not all versions have, or that have different names.
  *
  * @internal
  */
 final class Sdk
 {
-    /** How many seconds the SDK waits for a client when the tool names no time; all versions have the same. */
+    /** The seconds that the SDK waits for a client by default. All versions have the same default. */
     public const DEFAULT_TIMEOUT_S = 120;
 
     /**
-     * The first of these classes that exists. Names are relative to the SDK's root namespace, which a prefixed copy of
-     * the SDK has elsewhere.
+     * Returns the first of these classes that exists. The names are relative to the root namespace of the SDK, which
+     * differs in a prefixed copy.
      *
      * @return class-string|null
      */
@@ -35,13 +35,13 @@ final class Sdk
         return null;
     }
 
-    /** The SDK's root namespace with a backslash at its end. */
+    /** Returns the SDK's root namespace with a trailing backslash. */
     public static function root(): string
     {
         return \substr(SessionManagerInterface::class, 0, -\strlen('Server\Session\SessionManagerInterface'));
     }
 
-    /** What says to the SDK that the store cannot be asked, which it answers with HTTP 503 since 0.9. */
+    /** Returns the exception that reports a failed store to the SDK, which responds with HTTP 503 since 0.9. */
     public static function storeException(\Throwable $failure): \Throwable
     {
         $class = self::find(
@@ -54,7 +54,7 @@ final class Sdk
         try {
             $exception = $class === null ? null : new $class($failure->getMessage(), 0, $failure);
         } catch (\Error) {
-            $exception = null; // It is made in another way than exceptions are.
+            $exception = null; // The constructor has an unexpected signature.
         }
 
         return $exception instanceof \Throwable ? $exception : $failure;

@@ -7,21 +7,21 @@ namespace McpState\Sdk\Internal;
 use Psr\Log\LoggerInterface;
 
 /**
- * What all exchanges of a session manager have in common.
+ * The settings that all exchanges of a session manager share.
  *
  * @internal
  */
 final class Settings
 {
-    /** @var (\Closure(): mixed)|null runs at least once a second while a read blocks */
+    /** @var (\Closure(): mixed)|null runs at least once a second while a read sleeps */
     public ?\Closure $whileWaiting = null;
 
-    /** @var \Closure(int|string): mixed runs when an exchange says itself that a client's request is in flight */
-    public \Closure $takeOver;
+    /** @var \Closure(int|string): mixed runs when an exchange has begun a client's request itself */
+    public \Closure $onRequestBegun;
 
     /**
-     * @param list<string>             $collections keys of attributes that are merged element by element
-     * @param \Closure(): WaitingRoom $waitingRoom a place in it for an exchange, not taken yet
+     * @param list<string>            $collections keys of attributes that are merged element by element
+     * @param \Closure(): WaitingRoom $waitingRoom creates the waiting room of an exchange, which has no place yet
      */
     public function __construct(
         public readonly LoggerInterface $logger,
@@ -32,6 +32,6 @@ final class Settings
         public readonly array $collections,
         public readonly \Closure $waitingRoom,
     ) {
-        $this->takeOver = static fn (): mixed => null;
+        $this->onRequestBegun = static fn (): mixed => null;
     }
 }

@@ -10,10 +10,10 @@ use McpState\Session;
 use Psr\Log\LoggerInterface;
 
 /**
- * What one exchange has of one session: its outgoing messages, its requests to the client, its owner in the store.
+ * The part of one exchange in one session: its outgoing messages, its questions to the client, its owner in the store.
  *
- * From its first turn of the loop on the exchange counts as a stream; a JSON reply never sees a broadcast. Nothing here
- * throws, unless its documentation says so: an exception in the SDK's loop would end the stream.
+ * The exchange counts as a stream from the first turn of the SDK's loop; a JSON reply never takes a broadcast. No
+ * method throws unless its documentation says so, because an exception in the SDK's loop would end the stream.
  *
  * @internal
  */
@@ -25,16 +25,16 @@ final class Share
 
     private readonly OwnedSession $owned;
 
-    /** Whether the next pending read of the loop is the first after a queue read. */
+    /** Whether the loop's next read of the pending requests is the first after a read of the queue. */
     private bool $isTurnStart = false;
 
-    /** Whether the SDK's loop runs: a stream, not a JSON reply. */
+    /** Whether the SDK's loop runs, which makes this a stream and not a JSON reply. */
     private bool $isStream;
 
-    /** Whether the fiber has been given something to go on with since the last turn of the loop began. */
+    /** Whether the fiber has received a response or timeout since the last turn of the loop began. */
     private bool $isFiberResumed = false;
 
-    /** The client's request whose handler was seen last. */
+    /** The client's request whose handler called last. */
     private ?Call $call = null;
 
     public function __construct(
@@ -58,7 +58,7 @@ final class Share
         return $this->settings->logger;
     }
 
-    /** The session in the store; null when it is gone. */
+    /** Returns the session in the store; null if it has ended. */
     public function session(): ?Session
     {
         return $this->owned->session();
@@ -70,7 +70,7 @@ final class Share
     }
 
     /**
-     * The messages that the reader may deliver.
+     * Returns the messages that the reader may deliver.
      *
      * @return array<int|string, array<string, mixed>> by number
      */
@@ -86,9 +86,9 @@ final class Share
     }
 
     /**
-     * This exchange's requests as the SDK keeps them, by id.
+     * Returns this exchange's pending requests by id, in the SDK's format.
      *
-     * The loop's first look after it has read the queue sleeps until one of them is resolved or a broadcast has come.
+     * The loop's first call after a read of the queue sleeps until a request is resolved or a broadcast is queued.
      *
      * @return array<int, array{request_id: int, timeout: int, timestamp: int}>
      */
@@ -105,7 +105,7 @@ final class Share
     }
 
     /**
-     * The client's answer to a request of this exchange, as the SDK keeps it.
+     * Returns the client's response to a question of this exchange, in the SDK's format; null if there is none.
      *
      * @return array<array-key, mixed>|null
      */
@@ -120,7 +120,7 @@ final class Share
     /**
      * Commits a journal.
      *
-     * @param bool $isServed whether this is the session that the exchange serves
+     * @param bool $isServed whether the exchange serves this session
      *
      * @return bool whether the session still exists
      *
@@ -163,40 +163,40 @@ final class Share
         }
     }
 
-    /** Registers what the fiber that was suspended last asks the client. */
+    /** Registers a question of the fiber that was suspended last. */
     public function ask(int $id, int $timeoutS): void
     {
         $this->questions->ask($id, $timeoutS, $this->call?->isSuspended() ? $this->call : null);
     }
 
-    /** Notes that $fiber, which runs now, serves a request of the client. */
-    public function noteFiber(\Fiber $fiber): Call
+    /** Returns the client's request that the running $fiber serves, and remembers it. */
+    public function trackCall(\Fiber $fiber): Call
     {
         if (!$this->call?->isOf($fiber)) {
-            $this->call = $this->questions->callOf($fiber) ?? new Call($fiber);
+            $this->call = $this->questions->findCall($fiber) ?? new Call($fiber);
         }
 
         return $this->call;
     }
 
-    /** Whether a fiber that was resumed by the loop has come to its end, when nothing holds on to it any longer. */
+    /** Tells whether a fiber that the loop resumed has ended, when no other reference to it is left. */
     public function hasFiberEnded(): bool
     {
         return $this->isStream && $this->isFiberResumed;
     }
 
-    /** Whether the exchange waits for nothing here. */
+    /** Tells whether the exchange has neither questions nor outgoing messages here. */
     public function isIdle(): bool
     {
         return $this->questions->isEmpty() && $this->outbox->isEmpty();
     }
 
-    /** Answers the client's requests whose fiber the SDK let go of: nobody else will. */
+    /** Answers the client's requests whose fiber the SDK dropped, which the SDK itself never answers. */
     private function answerAbandoned(): void
     {
         foreach ($this->questions->finishEnded() as $requestId) {
             $why = 'The server has given up this request: the SDK serves one request that waits for the client at a time.';
-            $this->logger()->warning("mcp-state: the SDK has given up a request that waited for the client, which is told so");
+            $this->logger()->warning('mcp-state: the SDK has given up a request that waited for the client');
             $this->outbox->append([
                 'message' => (string) Value::encode(Question::error($requestId, $why)),
                 'context' => ['type' => 'response'],
@@ -204,7 +204,7 @@ final class Share
         }
     }
 
-    /** Ends the owner. What it did not deliver goes with it. */
+    /** Ends the owner, and drops its undelivered messages. */
     public function end(): void
     {
         $this->outbox->end();

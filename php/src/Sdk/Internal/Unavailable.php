@@ -10,8 +10,8 @@ use McpState\Exception\LimitExceeded;
 use McpState\Exception\StoreFull;
 
 /**
- * What a client hears of a store that cannot do its part: HTTP 503 with Retry-After and a JSON-RPC error. It tries again
- * then, and keeps its session; a 404 would make it start over.
+ * The response to a client if the store fails: HTTP 503 with Retry-After and a JSON-RPC error. The client then retries
+ * and keeps its session; a 404 would make it start a new one.
  *
  * @internal
  */
@@ -20,10 +20,10 @@ final class Unavailable
     public const STATUS = 503;
     public const HEADERS = ['Retry-After' => '1'];
 
-    /** The JSON-RPC code: internal error. */
+    /** The JSON-RPC error code "internal error". */
     public const CODE = -32603;
 
-    /** The failure of the store that $e is or was caused by; null when the store has no part in it. */
+    /** Returns the store's failure that is $e or caused it; null if there is none. */
     public static function cause(\Throwable $e): ?ExceptionInterface
     {
         for ($cause = $e; $cause !== null; $cause = $cause->getPrevious()) {
@@ -36,7 +36,7 @@ final class Unavailable
     }
 
     /**
-     * The body of the response, for frameworks that make it.
+     * Returns the body of the response, for frameworks that create the response.
      *
      * @return array{jsonrpc: string, error: array{code: int, message: string}}
      */
@@ -45,7 +45,7 @@ final class Unavailable
         return ['jsonrpc' => '2.0', 'error' => ['code' => self::CODE, 'message' => self::message($refusal)]];
     }
 
-    /** What the client may know of it. */
+    /** Returns the part of the failure that the client may see. */
     public static function message(ExceptionInterface $refusal): string
     {
         return $refusal instanceof LimitExceeded || $refusal instanceof StoreFull

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Sdk\Internal;
 
 /**
- * Which values a session can keep, and what becomes of those that JSON cannot express.
+ * Tells which values a session can keep, and encodes them as JSON.
  *
  * @internal
  */
@@ -14,8 +14,8 @@ final class Value
     private const FLAGS = \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES | \JSON_PRESERVE_ZERO_FRACTION;
 
     /**
-     * Whether $value is data. Objects that do not say what they are as JSON are not: they belong to the process, and may
-     * hold secrets.
+     * Tells whether $value is data. An object that does not define its JSON form is not: it belongs to the process, and
+     * may hold secrets.
      */
     public static function isData(mixed $value): bool
     {
@@ -37,7 +37,7 @@ final class Value
             || $value instanceof \JsonSerializable || $value instanceof \BackedEnum;
     }
 
-    /** $value as JSON text; bytes that are not UTF-8 become U+FFFD. Null when JSON cannot express it at all. */
+    /** Returns $value as JSON text, with U+FFFD for bytes that are not UTF-8; null if JSON cannot express it at all. */
     public static function encode(mixed $value): ?string
     {
         try {
@@ -47,7 +47,7 @@ final class Value
         }
     }
 
-    /** Whether JSON can express $value as it is. */
+    /** Tells whether JSON can express $value unchanged. */
     public static function isStorable(mixed $value): bool
     {
         return \json_encode($value) !== false;

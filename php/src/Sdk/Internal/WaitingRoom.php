@@ -11,15 +11,17 @@ use McpState\OwnerKind;
 use McpState\Store;
 
 /**
- * One exchange's place among those of the store that wait for their clients, in all sessions and processes.
- *
- * The store counts them, where their number is limited: {@see Store::waitingRoom()}.
+ * The place of one exchange in the store's waiting room, which counts the exchanges that wait for their clients, across
+ * all sessions and processes: {@see Store::waitingRoom()}.
  *
  * @internal
  */
 final class WaitingRoom
 {
-    /** How often, in nanoseconds, a place is renewed while its exchange waits: for machines that cannot see this process. */
+    /**
+     * The interval, in nanoseconds, at which a waiting exchange renews its place, for machines that cannot see this
+     * process.
+     */
     private const RENEW_NS = 10_000_000_000;
 
     private ?Owner $place = null;
@@ -28,16 +30,16 @@ final class WaitingRoom
 
     /**
      * @param \Closure(): Store $store
-     * @param int|null          $places how many may wait; null: the store's `max_waiting`
+     * @param int|null          $places the number of places; null: the store's `max_waiting`
      */
     public function __construct(private readonly \Closure $store, private readonly ?int $places)
     {
     }
 
     /**
-     * Takes a place, unless this exchange has one or nobody counts.
+     * Takes a place, unless the exchange has one or there is no limit.
      *
-     * @throws LimitExceeded when all are taken
+     * @throws LimitExceeded if all places are taken
      * @throws ExceptionInterface
      */
     public function enter(): void
@@ -46,7 +48,7 @@ final class WaitingRoom
         $this->renewedAt = \hrtime(true);
     }
 
-    /** Says now and then that the exchange waits still. */
+    /** Renews the place every ten seconds. */
     public function renew(): void
     {
         if ($this->place !== null && \hrtime(true) - $this->renewedAt > self::RENEW_NS) {
@@ -55,12 +57,12 @@ final class WaitingRoom
             try {
                 $this->place->renew();
             } catch (ExceptionInterface) {
-                // The place is another's by now, or the store is away: the exchange waits on all the same.
+                // The place has been released or the store is unavailable; the exchange still keeps waiting.
             }
         }
     }
 
-    /** How many may wait; null: as many as the store says. */
+    /** Returns the number of places; null: the store decides. */
     public function places(): ?int
     {
         return $this->places;
@@ -71,7 +73,7 @@ final class WaitingRoom
         try {
             $this->place?->detach();
         } catch (ExceptionInterface) {
-            // It is gone then.
+            // The place ends with its lease.
         }
 
         $this->place = null;

@@ -14,19 +14,23 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Binds sessions to whoever the application says is calling: a session is there only for the principal that opened it
- * (G12). For everybody else, and for callers that nobody vouches for, the SDK answers as for a session that never was.
+ * Binds sessions to the principal that the application authenticates: a session exists only for the principal that
+ * created it (G12). For all other callers, with or without a principal, the SDK responds as if the session never
+ * existed.
  *
  *     new PrincipalGuard($sessions, fn ($request) => $request->getAttribute('user')?->id)
  *
- * It must run after what authenticates the caller. A store that cannot be asked is 503 with Retry-After, never the 404
- * that makes a client start over.
+ * This middleware must run after the one that authenticates the caller. If the store fails, the response is HTTP 503
+ * with Retry-After, and never 404, which would make the client start a new session.
  */
 final class PrincipalGuard implements MiddlewareInterface
 {
     private readonly Http $http;
 
-    /** @param \Closure(ServerRequestInterface): ?string $principal who is calling; null: nobody in particular */
+    /**
+     * @param \Closure(ServerRequestInterface): ?string $principal returns the principal of the caller; null: no
+     *                                                             principal
+     */
     public function __construct(
         private readonly SessionManager $sessions,
         private readonly \Closure $principal,
@@ -36,6 +40,7 @@ final class PrincipalGuard implements MiddlewareInterface
         $this->http = new Http($responses, $streams);
     }
 
+    /** Serves the request for its principal. */
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $this->sessions->actFor(($this->principal)($request));
@@ -44,7 +49,7 @@ final class PrincipalGuard implements MiddlewareInterface
             $sessionId = $request->getHeaderLine('Mcp-Session-Id');
 
             if ($sessionId !== '') {
-                $this->sessions->find($sessionId); // Throws when the store cannot be asked.
+                $this->sessions->find($sessionId); // Throws if the store fails.
             }
 
             return $handler->handle($request);

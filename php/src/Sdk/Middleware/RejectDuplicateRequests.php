@@ -18,21 +18,21 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Refuses a request whose JSON-RPC id another request of the session is still being served under: HTTP 409, error -32600,
- * the id echoed. Without it both are served, and each gets its own answer (G6); some clients send every request under one
- * id and need that.
+ * Refuses a request if another request of the session with the same JSON-RPC id is in flight (G6), with HTTP 409, error
+ * -32600 and the id. Without this middleware the server serves both, and each receives its own response; clients that
+ * send every request with the same id depend on that.
  *
  *     new StreamableHttpTransport($request, middleware: [
  *         ...StreamableHttpTransport::defaultMiddleware(),
  *         new RejectDuplicateRequests($sessions),
  *     ])
  *
- * An id is free again when its response has been sent. Ids are typed: `1` is not `"1"`. A store that cannot be asked is
- * 503 with Retry-After, a body of more than 4 MiB 413.
+ * An id is free again once its response has been sent. Ids are typed: `1` is not `"1"`. If the store fails, the
+ * response is HTTP 503 with Retry-After. For a body of more than 4 MiB it is 413.
  */
 final class RejectDuplicateRequests implements MiddlewareInterface
 {
-    /** How long, in milliseconds, a stream that has sent its result may take to end before its id counts as in use. */
+    /** Milliseconds that a stream which has sent its result has left to end before its id counts as a duplicate. */
     private const GRACE_MS = 100;
     private const GRACE_STEP_MS = 5;
 
@@ -46,6 +46,7 @@ final class RejectDuplicateRequests implements MiddlewareInterface
         $this->http = new Http($responses, $streams);
     }
 
+    /** Refuses the request, or serves it while its ids are in flight. */
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         return $this->http->serve(
@@ -80,7 +81,7 @@ final class RejectDuplicateRequests implements MiddlewareInterface
                 }
             }
 
-            $this->sessions->holdRequests($owner);
+            $this->sessions->setInFlightOwner($owner);
             $response = $handler->handle($request);
             $isServed = \str_starts_with($response->getHeaderLine('Content-Type'), 'text/event-stream');
 
@@ -89,16 +90,16 @@ final class RejectDuplicateRequests implements MiddlewareInterface
                 : $response;
         } finally {
             if (!$isServed) {
-                $this->sessions->holdRequests(null);
+                $this->sessions->setInFlightOwner(null);
                 $owner->detach();
             }
         }
     }
 
-    /** The stream has been read: the exchange is over, and its ids are free. */
+    /** Ends the exchange after its response has been read, which frees its ids. */
     private function end(Owner $owner): void
     {
-        $this->sessions->holdRequests(null);
+        $this->sessions->setInFlightOwner(null);
         $this->sessions->release();
         $owner->detach();
     }

@@ -14,16 +14,16 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Answers with HTTP 503, Retry-After and a JSON-RPC error when the store is away or full, or has no room for another
- * session. The SDK's own transport makes 200 or 500 of most of these. {@see \McpState\Sdk\StreamableHttpTransport} does
- * the same without this.
+ * Responds with HTTP 503, Retry-After and a JSON-RPC error if the store is unavailable or full, or has no room for
+ * another session. The SDK's own transport responds with 200 or 500 in most of these cases.
+ * {@see \McpState\Sdk\StreamableHttpTransport} does the same without this middleware.
  *
  *     new StreamableHttpTransport($request, middleware: [
  *         new ServiceUnavailable($sessions),
  *         ...StreamableHttpTransport::defaultMiddleware(),
  *     ])
  *
- * A stream that has begun is left alone: its tool hears of the failure.
+ * A stream that has begun stays unchanged: its tool receives the failure.
  */
 final class ServiceUnavailable implements MiddlewareInterface
 {
@@ -37,6 +37,7 @@ final class ServiceUnavailable implements MiddlewareInterface
         $this->http = new Http($responses, $streams);
     }
 
+    /** Serves the request, and replaces the response if the store refused the message. */
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         return $this->http->serve(

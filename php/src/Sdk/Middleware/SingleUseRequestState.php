@@ -16,16 +16,16 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * Lets each `requestState` (protocol revision 2026-07-28) be used once. The SDK signs and dates it, no more: whoever
- * replays it within its lifetime runs the second half of the tool again.
+ * Accepts each `requestState` (protocol revision 2026-07-28) only once. The SDK only signs and dates it, so a client
+ * that replays it within its lifetime runs the second half of the tool again.
  *
- * The first request that brings it is served, in whatever process; every other gets HTTP 400 and error -32602, also one
- * that comes at the same time. So a client that lost the reply cannot simply repeat the request: use this where running
- * twice is worse. A store that cannot be asked is 503 with Retry-After, a body of more than 4 MiB 413.
+ * The server serves the first request with a given state, across all processes. Every other request receives HTTP 400
+ * and error -32602, even at the same moment (G1). A client that lost the reply therefore cannot repeat the request: use
+ * this middleware if running a tool twice is worse. If the store fails, the response is HTTP 503 with Retry-After. For
+ * a body of more than 4 MiB it is 413.
  *
- * What is remembered is what the SDK signs, the part before the first dot: the signature behind it can be written in several
- * ways. So a state that is sent with a spoilt signature counts as used, unless `isValid` says that it is none of this
- * server's.
+ * The store remembers only the signed part, before the first dot, because a signature has several valid encodings. A
+ * state with an invalid signature therefore counts as used, unless `isValid` reports that this server did not sign it.
  */
 final class SingleUseRequestState implements MiddlewareInterface
 {
@@ -34,11 +34,14 @@ final class SingleUseRequestState implements MiddlewareInterface
     private readonly StoreSource $store;
 
     /**
-     * @param Store|\Closure(): Store        $store   a store, or what opens it when it is first needed
-     * @param int                            $ttlMs   how long a used state is remembered, in milliseconds: at least the
-     *                                                lifetime that the server gives it, the SDK's default being 600,000
-     * @param (\Closure(string): bool)|null  $isValid whether a state is one that this server signed: others are left for
-     *                                                the SDK to refuse, and need not be remembered
+     * @param Store|\Closure(): Store       $store   a store, or a closure that opens it on first use
+     * @param int                           $ttlMs   milliseconds that the store remembers a used state: at least the
+     *                                               lifetime that the server gives a state, which is 600,000 by default
+     *                                               in the SDK
+     * @param (\Closure(string): bool)|null $isValid tells whether this server signed a state. The SDK refuses the
+     *                                               others, so the store does not remember them
+     *
+     * @throws InvalidArgument if $ttlMs is less than 1
      */
     public function __construct(
         #[\SensitiveParameter] Store|\Closure $store,
@@ -55,6 +58,7 @@ final class SingleUseRequestState implements MiddlewareInterface
         $this->http = new Http($responses, $streams);
     }
 
+    /** Refuses the request if its state was used, otherwise serves it. */
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         return $this->http->orUnavailable(function () use ($request, $handler): ResponseInterface {

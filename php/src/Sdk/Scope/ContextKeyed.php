@@ -5,18 +5,20 @@ declare(strict_types=1);
 namespace McpState\Sdk\Scope;
 
 /**
- * The process serves many exchanges at once, each in a context of its own: Swoole's coroutines, ReactPHP, Amp, fibers.
+ * The process serves many exchanges at the same time, each in its own context: Swoole coroutines, ReactPHP, Amp,
+ * fibers.
  *
  *     new ContextKeyed(fn () => \Swoole\Coroutine::getContext())
  *     new ContextKeyed(fn () => \Fiber::getCurrent() ?? 'main')
  *
- * An object as the key is best: the exchange ends with it. With a number or a string it ends when the same key begins
- * another, or with {@see \McpState\Sdk\SessionManager::release()}. Nothing blocks here. Between the SDK's `exists()` and
- * `createWithId()` the context must not be switched under the same key.
+ * An object is the best key, because the exchange ends together with it. With a number or string as the key, the
+ * exchange ends when another one begins under the same key, or with {@see \McpState\Sdk\SessionManager::release()}. No
+ * call blocks. The runtime must not switch to another exchange with the same key between the SDK's `exists()` and
+ * `createWithId()`.
  */
 final class ContextKeyed implements Scope
 {
-    /** @param \Closure(): (int|string|object) $key names the context that runs now */
+    /** @param \Closure(): (int|string|object) $key returns the key of the current context */
     public function __construct(private readonly \Closure $key)
     {
     }

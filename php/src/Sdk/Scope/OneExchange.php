@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Sdk\Scope;
 
-/** The manager serves one exchange and goes: php-fpm, mod_php, CGI, `php -S`. */
+/** The manager serves a single exchange: php-fpm, mod_php, CGI, `php -S`. */
 final class OneExchange implements Scope
 {
     public function current(): int

@@ -5,22 +5,25 @@ declare(strict_types=1);
 namespace McpState\Sdk\Scope;
 
 /**
- * Which exchange the SDK is serving when it calls the session manager.
+ * Tells which exchange the SDK serves when it calls the session manager.
  *
- * The SDK never says where an exchange ends, and only `gc()`, its first call in each, hints at where one begins. How a
- * runtime serves exchanges (one in a process, one after another, interleaved) is therefore the application's to say.
+ * The SDK reports the end of no exchange, and the beginning only through `gc()`, its first call in each. The
+ * application therefore states how its runtime serves exchanges: one per process, one after another, or interleaved.
  */
 interface Scope
 {
-    /** The exchange of the caller: equal values are one exchange, which ends with an object that is given here. */
+    /**
+     * Returns the exchange of the caller. Equal values are the same exchange. An exchange that is an object ends with
+     * it.
+     */
     public function current(): int|string|object;
 
-    /** Whether the SDK's first call of each exchange ends what this scope served before. */
+    /** Tells whether the SDK's first call in an exchange ends the previous exchange of this scope. */
     public function beginsAnew(): bool;
 
-    /** Whether a read may sleep until something happens: whether nothing else runs in this process meanwhile. */
+    /** Tells whether a read may sleep until an event, because the process runs no other code meanwhile. */
     public function mayBlock(): bool;
 
-    /** Whether all that is read from the queue goes to the client's one stream, as on stdio. */
+    /** Tells whether all queued messages go to the client's only stream, as on stdio. */
     public function isOneStream(): bool;
 }

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace McpState\Sdk\Scope;
 
 /**
- * The process serves one exchange after another with one manager: FrankenPHP's worker mode, RoadRunner.
+ * The process serves one exchange after another with the same manager: FrankenPHP's worker mode, RoadRunner.
  *
- * Each begins with the SDK's call of `gc()`, which ends the one before. Until then that one keeps its owner;
- * {@see \McpState\Sdk\SessionManager::release()} ends it at once. Never for stdio, where the answer to a question is the
- * next message of the same exchange.
+ * Each exchange begins with the SDK's call of `gc()`, which ends the previous exchange. Until then the previous
+ * exchange keeps its owner; {@see \McpState\Sdk\SessionManager::release()} ends it at once. This scope is unsuitable
+ * for stdio, where the response to a question is the next message of the same exchange.
  */
 final class SequentialWorker implements Scope
 {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace McpState\Sdk\Scope;
 
 /**
- * One client on stdin and stdout: all its messages are one exchange, since the answer to a question is just the next
- * line. Nothing blocks, or that line would not be read.
+ * The process serves one client on stdin and stdout. All its messages are one exchange, because the response to a
+ * question is the next line of the input. No read blocks, or the process would never read that line.
  */
 final class Stdio implements Scope
 {

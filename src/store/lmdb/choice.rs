@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::opening::{InitLock, try_lock};
+use super::locks::{InitLock, try_lock};
 use super::place::{Directory, paths_of};
 use super::stamp;
 use crate::dsn::Place;

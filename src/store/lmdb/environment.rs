@@ -15,40 +15,31 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use lmdb_master_sys as ffi;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock};
 
 use super::room::address_space_limit;
+use super::transaction::{Cursor, Resting, Transaction};
 use crate::error::StoreError;
 use crate::ids::random_bytes;
-use crate::store::rows::{Rows, RowsMut};
 
 /// An open LMDB environment.
 pub(super) struct Environment {
     opening: Opening,
     /// Shared by transactions; exclusive while the environment is opened anew.
-    handle: RwLock<Handle>,
+    pub(super) handle: RwLock<Handle>,
 }
 
 /// LMDB's handle; null when it could not be opened anew.
-struct Handle {
-    env: *mut ffi::MDB_env,
-    dbi: ffi::MDB_dbi,
+pub(super) struct Handle {
+    pub(super) env: *mut ffi::MDB_env,
+    pub(super) dbi: ffi::MDB_dbi,
     /// Bytes of a page.
-    page_size: u64,
+    pub(super) page_size: u64,
     /// Random, so that revisions of different files are different.
-    salt: u64,
+    pub(super) salt: u64,
     /// Snapshots that have been read and given back: to renew one is less than to begin another.
-    resting: Mutex<Vec<Resting>>,
+    pub(super) resting: Mutex<Vec<Resting>>,
 }
-
-/// A read transaction that was reset, and its cursor. It keeps no pages; its reader slot belongs to whoever renews it.
-struct Resting {
-    txn: *mut ffi::MDB_txn,
-    cursor: Cursor,
-}
-
-/// How many snapshots rest at most: threads that read at once.
-const RESTING: usize = 8;
 
 // SAFETY: LMDB environments may be used from any thread; transactions stay on the thread that began them, since they hold a
 // guard that is not Send.
@@ -80,12 +71,12 @@ impl Environment {
         self.handle.into_inner().close();
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.opening.directory
     }
 
     /// Opens the environment anew, unless another thread has.
-    fn revive(&self) -> Result<(), StoreError> {
+    pub(super) fn revive(&self) -> Result<(), StoreError> {
         let mut handle = self.handle.write();
         if handle.is_usable() {
             return Ok(());
@@ -114,45 +105,11 @@ impl Environment {
     pub(super) fn readers(&self) -> Vec<Reader> {
         self.handle.read().readers()
     }
-
-    /// Keeps writers out while `job` is given the pages, in rising order, that are free and that no snapshot shows, and how many
-    /// bytes a page has. `horizon` lets it see past old snapshots, see [`Horizon`].
-    pub(super) fn with_free_pages<T>(
-        &self,
-        horizon: Option<Horizon>,
-        job: impl FnOnce(&[u64], u64) -> T,
-    ) -> Result<T, StoreError> {
-        let (handle, path) = (self.handle.read(), self.path());
-        let writer = Ended(handle.begin(0).map_err(|result| failed("begin a transaction", path, result))?);
-        // SAFETY: the transaction is live.
-        let last_commit = unsafe { ffi::mdb_txn_id(writer.0) as u64 } - 1;
-        // A reader that comes now gets the last commit: there is no other before the writer has ended.
-        let snapshots: Vec<_> = handle.readers().iter().filter_map(|reader| reader.transaction).collect();
-        let oldest_after = |number| snapshots.iter().copied().filter(|&of| of > number).fold(last_commit, u64::min);
-        let oldest = snapshots.iter().copied().fold(last_commit, u64::min);
-        let (first_new, oldest_new) =
-            horizon.map_or((u64::MAX, oldest), |horizon| (horizon.end_page, oldest_after(horizon.number)));
-        let mut pages = handle.pages_freed_before(oldest_new.max(oldest), path, |transaction, page| {
-            transaction < oldest || (page >= first_new && transaction < oldest_new)
-        })?;
-        pages.sort_unstable();
-        Ok(job(&pages, handle.page_size))
-    }
-}
-
-/// What a commit left behind it. The snapshots of that commit, and of those before, show no page from its end on: such a page can
-/// be given back although LMDB does not use it again while they are open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Horizon {
-    /// The number of the commit.
-    pub(super) number: u64,
-    /// The first page behind its data.
-    pub(super) end_page: u64,
 }
 
 impl Handle {
     /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
-    fn readers(&self) -> Vec<Reader> {
+    pub(super) fn readers(&self) -> Vec<Reader> {
         extern "C" fn collect(line: *const std::ffi::c_char, lines: *mut c_void) -> c_int {
             // SAFETY: LMDB passes a NUL-terminated line, and back the pointer to the String below.
             let (line, lines) = unsafe { (CStr::from_ptr(line), &mut *lines.cast::<String>()) };
@@ -165,38 +122,6 @@ impl Handle {
             unsafe { ffi::mdb_reader_list(self.env, Some(collect), (&raw mut lines).cast()) };
         }
         lines.lines().filter_map(Reader::parse).collect()
-    }
-
-    /// The free pages of the last commit that transactions before `oldest` freed, as far as `is_wanted` says of transaction and
-    /// page.
-    fn pages_freed_before(
-        &self,
-        oldest: u64,
-        path: &Path,
-        is_wanted: impl Fn(u64, u64) -> bool,
-    ) -> Result<Vec<u64>, StoreError> {
-        const FREE_PAGES: ffi::MDB_dbi = 0;
-        let snapshot = Ended(self.begin(ffi::MDB_RDONLY).map_err(|result| failed("read", path, result))?);
-        let mut cursor = ptr::null_mut();
-        // SAFETY: the transaction is live; LMDB lets readers open a cursor on its own table of free pages.
-        check("open a cursor", path, unsafe { ffi::mdb_cursor_open(snapshot.0, FREE_PAGES, &raw mut cursor) })?;
-        let cursor = Cursor(cursor);
-        let (mut pages, mut key, mut list) = (Vec::new(), NOTHING, NOTHING);
-        loop {
-            // SAFETY: the cursor and its transaction are live; LMDB sets key and value.
-            match unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut list, ffi::MDB_NEXT) } {
-                ffi::MDB_NOTFOUND => break,
-                result => check("read", path, result)?,
-            }
-            // SAFETY: both are borrowed only here, and nothing is written meanwhile.
-            let (key, list) = unsafe { (bytes_of(&key), bytes_of(&list)) };
-            // The key is the number of the transaction that freed them, the value their count and their numbers.
-            let Some(transaction) = words_of(key).next().filter(|&transaction| transaction < oldest) else { break };
-            let mut numbers = words_of(list);
-            let count = numbers.next().unwrap_or(0) as usize;
-            pages.extend(numbers.take(count).filter(|&page| is_wanted(transaction, page)));
-        }
-        Ok(pages)
     }
 
     fn none() -> Self {
@@ -268,7 +193,7 @@ impl Handle {
     }
 
     /// Begins what [`Transaction`] is made of; LMDB's number when it cannot.
-    fn begin_or_renew(&self, flags: c_uint) -> Result<(*mut ffi::MDB_txn, OnceCell<Cursor>), c_int> {
+    pub(super) fn begin_or_renew(&self, flags: c_uint) -> Result<(*mut ffi::MDB_txn, OnceCell<Cursor>), c_int> {
         let resting = if flags & ffi::MDB_RDONLY == 0 { None } else { self.resting.lock().pop() };
         match resting {
             Some(resting) => resting.renew().map(|(txn, cursor)| (txn, OnceCell::from(cursor))),
@@ -277,7 +202,7 @@ impl Handle {
     }
 
     /// Begins a transaction; LMDB's number when it cannot.
-    fn begin(&self, flags: c_uint) -> Result<*mut ffi::MDB_txn, c_int> {
+    pub(super) fn begin(&self, flags: c_uint) -> Result<*mut ffi::MDB_txn, c_int> {
         if self.env.is_null() {
             return Err(ffi::MDB_PANIC);
         }
@@ -300,7 +225,7 @@ impl Handle {
         }
     }
 
-    fn clear_dead_readers(&self, path: &Path) -> Result<u32, StoreError> {
+    pub(super) fn clear_dead_readers(&self, path: &Path) -> Result<u32, StoreError> {
         if self.env.is_null() {
             return Ok(0);
         }
@@ -329,42 +254,6 @@ unsafe fn close_on_exec(env: *mut ffi::MDB_env, path: &Path) -> Result<(), Store
     if done { Ok(()) } else { Err(StoreError::io("open", path, std::io::Error::last_os_error())) }
 }
 
-/// A transaction that is only looked at, and aborted at the end.
-struct Ended(*mut ffi::MDB_txn);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // SAFETY: the transaction is this value's own and live.
-        unsafe { ffi::mdb_txn_abort(self.0) };
-    }
-}
-
-impl Resting {
-    /// A snapshot of now; LMDB's number when there can be none.
-    fn renew(self) -> Result<(*mut ffi::MDB_txn, Cursor), c_int> {
-        // SAFETY: the transaction was reset and is this value's own; the cursor was opened in it and is renewed with it.
-        let renewed = unsafe {
-            match ffi::mdb_txn_renew(self.txn) {
-                ffi::MDB_SUCCESS => ffi::mdb_cursor_renew(self.txn, self.cursor.0),
-                failed => failed,
-            }
-        };
-        match renewed {
-            ffi::MDB_SUCCESS => Ok((self.txn, self.cursor)),
-            failed => {
-                self.end();
-                Err(failed)
-            }
-        }
-    }
-
-    fn end(self) {
-        drop(self.cursor);
-        // SAFETY: the transaction is this value's own and is not used again; its cursor is closed.
-        unsafe { ffi::mdb_txn_abort(self.txn) };
-    }
-}
-
 /// A process that has, or had, a snapshot open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reader {
@@ -381,242 +270,8 @@ impl Reader {
     }
 }
 
-/// Where LMDB's transaction holds the number of the first page behind the data: behind two pointers, a count and a mutex
-/// (`MDB_txn`). LMDB shows that number of what is committed only, when it is too late to refuse.
-const NEXT_PAGE: usize = (2 * size_of::<usize>() + size_of::<c_uint>())
-    .next_multiple_of(align_of::<libc::pthread_mutex_t>())
-    .next_multiple_of(align_of::<usize>())
-    + size_of::<libc::pthread_mutex_t>();
-
-/// A transaction: of a reader, or of the one writer.
-///
-/// One cursor serves its rows: rows of one session stand together, and a cursor that stands beside a row finds it without a
-/// search from the root.
-pub(super) struct Transaction<'e> {
-    path: &'e Path,
-    txn: *mut ffi::MDB_txn,
-    writes: bool,
-    /// Bytes of keys and values that it has written.
-    written: u64,
-    cursor: OnceCell<Cursor>,
-    /// Given back after the transaction has ended, see [`Drop`].
-    handle: RwLockReadGuard<'e, Handle>,
-}
-
-impl<'e> Transaction<'e> {
-    fn begin(environment: &'e Environment, flags: c_uint) -> Result<Self, StoreError> {
-        let path = environment.path();
-        let mut handle = environment.handle.read();
-        let mut begun = handle.begin_or_renew(flags);
-        if matches!(begun, Err(ffi::MDB_READERS_FULL)) && handle.clear_dead_readers(path)? > 0 {
-            begun = handle.begin_or_renew(flags);
-        }
-        if matches!(begun, Err(ffi::MDB_PANIC)) {
-            drop(handle);
-            environment.revive()?;
-            handle = environment.handle.read();
-            begun = handle.begin_or_renew(flags);
-        }
-        match begun {
-            Ok((txn, cursor)) => {
-                Ok(Self { path, txn, writes: flags & ffi::MDB_RDONLY == 0, written: 0, cursor, handle })
-            }
-            Err(result) => Err(failed("begin a transaction", path, result)),
-        }
-    }
-
-    /// Makes the changes last, all at once.
-    pub(super) fn commit(mut self) -> Result<(), StoreError> {
-        crate::fault::point("before-commit");
-        self.cursor.take();
-        let txn = std::mem::replace(&mut self.txn, ptr::null_mut());
-        // SAFETY: the transaction is live and is not used again, whatever the outcome.
-        let result = unsafe { ffi::mdb_txn_commit(txn) };
-        check("commit", self.path, result)
-    }
-
-    /// The number of the snapshot, or of the commit to be.
-    pub(super) fn number(&self) -> u64 {
-        // SAFETY: the transaction is live.
-        unsafe { ffi::mdb_txn_id(self.txn) as u64 }
-    }
-
-    /// Bytes of keys and values that the transaction has written.
-    pub(super) fn written_bytes(&self) -> u64 {
-        self.written
-    }
-
-    /// What the snapshot shows no page of.
-    pub(super) fn horizon(&self) -> Horizon {
-        Horizon { number: self.number(), end_page: self.end_bytes() / self.handle.page_size }
-    }
-
-    /// Where the data file ends as the transaction leaves it, but for the list of free pages that its commit writes.
-    pub(super) fn end_bytes(&self) -> u64 {
-        // SAFETY: the transaction is live, and the offset is that of a number in it, as a test checks for this build of LMDB.
-        let next_page = unsafe { self.txn.cast::<u8>().add(NEXT_PAGE).cast::<usize>().read() };
-        next_page as u64 * self.handle.page_size
-    }
-
-    fn cursor(&self) -> Result<*mut ffi::MDB_cursor, StoreError> {
-        if let Some(cursor) = self.cursor.get() {
-            return Ok(cursor.0);
-        }
-        let cursor = Cursor::open(self)?;
-        Ok(self.cursor.get_or_init(|| cursor).0)
-    }
-
-    /// Puts the cursor on a row: its value, if it is there.
-    fn find(&self, key: &[u8]) -> Result<Option<ffi::MDB_val>, StoreError> {
-        let cursor = self.cursor()?;
-        let (mut key, mut value) = (value_of(key), NOTHING);
-        // SAFETY: the cursor and its transaction are live; LMDB does not write through the key.
-        match unsafe { ffi::mdb_cursor_get(cursor, &raw mut key, &raw mut value, ffi::MDB_SET) } {
-            ffi::MDB_NOTFOUND => Ok(None),
-            result => self.check("read", result).map(|()| Some(value)),
-        }
-    }
-
-    fn put_at_cursor(&mut self, key: &[u8], value: &[u8], flags: c_uint) -> Result<(), StoreError> {
-        let cursor = self.cursor()?;
-        self.written += (key.len() + value.len()) as u64;
-        let (mut key, mut value) = (value_of(key), value_of(value));
-        // SAFETY: the cursor and its transaction are live; LMDB reads key and value and does not keep them.
-        let result = unsafe { ffi::mdb_cursor_put(cursor, &raw mut key, &raw mut value, flags) };
-        self.check("write", result)
-    }
-
-    fn check(&self, action: &'static str, result: c_int) -> Result<(), StoreError> {
-        check(action, self.path, result)
-    }
-}
-
-impl Drop for Transaction<'_> {
-    fn drop(&mut self) {
-        let cursor = self.cursor.take();
-        if self.txn.is_null() {
-            return;
-        }
-        if let (Some(cursor), false) = (cursor, self.writes) {
-            let mut resting = self.handle.resting.lock();
-            if resting.len() < RESTING {
-                // SAFETY: the transaction reads, is live, and is not used before it is renewed.
-                unsafe { ffi::mdb_txn_reset(self.txn) };
-                resting.push(Resting { txn: self.txn, cursor });
-                return;
-            }
-        }
-        // SAFETY: the transaction is live and is not used again; its cursor is closed.
-        unsafe { ffi::mdb_txn_abort(self.txn) };
-    }
-}
-
-fn value_of(bytes: &[u8]) -> ffi::MDB_val {
-    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
-}
-
-const NOTHING: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: ptr::null_mut() };
-
-/// The bytes of a row.
-///
-/// # Safety
-/// `value` must have been filled by LMDB in a transaction that lives at least as long as `'t` and that does not write to the
-/// row meanwhile.
-unsafe fn bytes_of<'t>(value: &ffi::MDB_val) -> &'t [u8] {
-    if value.mv_size == 0 {
-        return &[];
-    }
-    // SAFETY: LMDB points to mv_size readable bytes of the map or of a dirty page, which stay while the caller's promise holds.
-    unsafe { std::slice::from_raw_parts(value.mv_data.cast(), value.mv_size) }
-}
-
-impl Rows for Transaction<'_> {
-    fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, StoreError> {
-        // SAFETY: the bytes are borrowed with self; writing needs `&mut self`.
-        Ok(self.find(key)?.map(|value| unsafe { bytes_of(&value) }))
-    }
-
-    fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
-        let cursor = Cursor::open(self)?;
-        let (mut key, mut value) = (value_of(from), NOTHING);
-        let mut operation = ffi::MDB_SET_RANGE;
-        loop {
-            // SAFETY: the cursor and its transaction are live; LMDB sets key and value, and reads only the key.
-            match unsafe { ffi::mdb_cursor_get(cursor.0, &raw mut key, &raw mut value, operation) } {
-                ffi::MDB_NOTFOUND => return Ok(()),
-                result => self.check("scan", result)?,
-            }
-            // SAFETY: both are borrowed only for the visit, and nothing is written during the scan.
-            if !visit(unsafe { bytes_of(&key) }, unsafe { bytes_of(&value) }) {
-                return Ok(());
-            }
-            operation = ffi::MDB_NEXT;
-        }
-    }
-
-    fn used_bytes(&self) -> Result<u64, StoreError> {
-        // SAFETY: all-zero bytes are a valid MDB_stat, a struct of integers.
-        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the transaction is live and belongs to this environment; `stat` is writable.
-        let result = unsafe { ffi::mdb_stat(self.txn, self.handle.dbi, &raw mut stat) };
-        self.check("read statistics", result)?;
-        let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-        Ok(pages as u64 * u64::from(stat.ms_psize))
-    }
-
-    fn revision(&self) -> u64 {
-        // A writer has the number that its commit will have.
-        (self.number() - u64::from(self.writes)) ^ self.handle.salt
-    }
-}
-
-impl RowsMut for Transaction<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.put_at_cursor(key, value, 0)
-    }
-
-    fn replace(&mut self, key: &[u8], value: &[u8]) -> Result<Option<usize>, StoreError> {
-        let before = self.find(key)?.map(|before| before.mv_size);
-        self.put_at_cursor(key, value, if before.is_some() { ffi::MDB_CURRENT } else { 0 })?;
-        Ok(before)
-    }
-
-    fn delete(&mut self, key: &[u8]) -> Result<Option<usize>, StoreError> {
-        let Some(before) = self.find(key)? else { return Ok(None) };
-        // SAFETY: the cursor and its transaction are live, and the cursor stands on the row.
-        self.check("delete", unsafe { ffi::mdb_cursor_del(self.cursor()?, 0) })?;
-        Ok(Some(before.mv_size))
-    }
-}
-
-/// LMDB's own numbers, as many as there are.
-fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let words = bytes.chunks_exact(size_of::<usize>());
-    words.map(|word| usize::from_ne_bytes(word.try_into().expect("as many bytes")) as u64)
-}
-
-/// A cursor that is closed before its transaction ends.
-struct Cursor(*mut ffi::MDB_cursor);
-
-impl Cursor {
-    fn open(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
-        let mut cursor = ptr::null_mut();
-        // SAFETY: the transaction is live.
-        let result = unsafe { ffi::mdb_cursor_open(transaction.txn, transaction.handle.dbi, &raw mut cursor) };
-        transaction.check("open a cursor", result)?;
-        Ok(Self(cursor))
-    }
-}
-
-impl Drop for Cursor {
-    fn drop(&mut self) {
-        // SAFETY: the cursor is live and its transaction has not ended: callers hold both.
-        unsafe { ffi::mdb_cursor_close(self.0) };
-    }
-}
-
 /// The error of a call that did not succeed.
-fn failed(action: &'static str, path: &Path, result: c_int) -> StoreError {
+pub(super) fn failed(action: &'static str, path: &Path, result: c_int) -> StoreError {
     check(action, path, result).expect_err("it failed")
 }
 
@@ -632,7 +287,7 @@ fn check_opened(opening: &Opening, result: c_int) -> Result<(), StoreError> {
 }
 
 /// The one place where LMDB's numbers become errors.
-fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreError> {
+pub(super) fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreError> {
     match result {
         ffi::MDB_SUCCESS => Ok(()),
         ffi::MDB_MAP_FULL => Err(StoreError::Full {

@@ -8,8 +8,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::cgroup::Cgroups;
-use super::environment::{Reader, Transaction};
+use super::environment::Reader;
 use super::room::{Room, file_size_limit, too_large};
+use super::transaction::Transaction;
 use super::{A_FEW, Files};
 use crate::error::StoreError;
 use crate::store::rows::Change;

@@ -20,14 +20,16 @@
 
 mod cgroup;
 mod choice;
+mod data_file;
 mod environment;
 mod filesystem;
+mod free_pages;
 mod growth;
-mod look;
-mod nudge;
+mod locks;
 mod opening;
 mod ours;
 mod pages;
+mod path_check;
 mod place;
 mod reclaim;
 mod registry;
@@ -35,6 +37,8 @@ mod room;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod transaction;
+mod writer_queue;
 
 use std::cell::Cell;
 use std::fs::File;
@@ -54,12 +58,12 @@ use crate::fork;
 use crate::settings::{Limit, Settings};
 use environment::Environment;
 use growth::{FILE_LIMITS, Growth};
-use look::Look;
-use nudge::Nudge;
+use path_check::PathCheck;
 pub use place::FoundStore;
 use place::{Directory, allocate};
 use reclaim::Reclaim;
 use room::Room;
+use writer_queue::WriterQueue;
 
 /// Space that is kept for freeing operations on a full file system, where it has room for that.
 const BALLAST_BYTES: u64 = 1 << 20;
@@ -105,7 +109,7 @@ pub(crate) fn find() -> Vec<FoundStore> {
 /// The open files of one generation.
 struct Files {
     environment: Environment,
-    nudge: Nudge,
+    queue: WriterQueue,
     bell: Arc<Bell>,
     ballast: Mutex<Ballast>,
     /// Held for its shared lock.
@@ -117,7 +121,7 @@ struct Files {
     directory: Directory,
     /// The generation's directory.
     generation: Directory,
-    look: Look,
+    paths: PathCheck,
     fork_generation: u64,
     /// How long the map is that pages are written through; none when they are written with calls.
     write_map: Option<u64>,
@@ -205,21 +209,21 @@ impl Lmdb {
 
 impl Files {
     /// A snapshot to read. The first one of a thread waits for the mutex of LMDB's table of readers.
-    fn begin_read(&self) -> Result<environment::Transaction<'_>, StoreError> {
+    fn begin_read(&self) -> Result<transaction::Transaction<'_>, StoreError> {
         thread_local! { static READ_LAST: Cell<usize> = const { Cell::new(0) }; }
         let this = std::ptr::from_ref(self) as usize;
         if READ_LAST.get() == this {
             return self.environment.read();
         }
-        let begun = self.nudge.counted(&self.bell, || self.environment.read());
-        self.nudge.wake(&self.bell);
+        let begun = self.queue.counted(&self.bell, || self.environment.read());
+        self.queue.wake(&self.bell);
         READ_LAST.set(this);
         begun
     }
 
     /// Waits until no other process writes.
     fn await_turn(&self) -> Result<(), StoreError> {
-        let stalled = self.nudge.await_turn(&self.bell, opening::PATIENCE);
+        let stalled = self.queue.await_turn(&self.bell, locks::OPENING_TIMEOUT);
         stalled.map_err(|stalled| StoreError::Stalled {
             path: self.directory.path.clone(),
             holder: stalled.holder,
@@ -251,7 +255,7 @@ impl Files {
 
     /// Whether the paths still lead to these files, and nobody has moved the store to a new generation.
     fn is_current(&self) -> bool {
-        !self.bell.is_retired() && self.look.finds_the_same()
+        !self.bell.is_retired() && self.paths.finds_the_same()
     }
 }
 
@@ -290,7 +294,7 @@ impl Files {
         }
     }
 
-    fn commit(&self, transaction: environment::Transaction<'_>) -> Result<(), StoreError> {
+    fn commit(&self, transaction: transaction::Transaction<'_>) -> Result<(), StoreError> {
         if !self.growth.is_file_limited() {
             return transaction.commit();
         }
@@ -353,7 +357,7 @@ impl Files {
             if let Err(error) = self.await_turn() {
                 return (Err(error.into()), false);
             }
-            let mut transaction = match self.nudge.counted(&self.bell, || self.environment.write()) {
+            let mut transaction = match self.queue.counted(&self.bell, || self.environment.write()) {
                 Ok(transaction) => transaction,
                 Err(error) => return (Err(error.into()), false),
             };
@@ -376,7 +380,7 @@ impl Files {
         };
         let mut once = || {
             let result = try_once();
-            self.nudge.wake(&self.bell);
+            self.queue.wake(&self.bell);
             result
         };
         let (result, frees) = once();

@@ -5,51 +5,38 @@
 //! container left, and write the stamp. Everybody else is a guest of those who hold it, and must fit their stamp.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::cgroup::Cgroups;
 use super::choice::Choice;
+use super::data_file::{self, MAP_BYTES, MAP_STEP};
 use super::environment::{Environment, Opening};
 use super::filesystem;
 use super::growth::Growth;
-use super::look::{Identity, Look};
-use super::nudge::Nudge;
+use super::locks::{Backoff, EXIT_GRACE, InitLock, lock, take_guard, try_lock};
 use super::ours;
-use super::pages::{self, Fault};
-use super::place::{Directory, allocate};
+use super::path_check::{Identity, PathCheck};
+use super::place::Directory;
 use super::reclaim::Reclaim;
-use super::room::{address_space_limit, file_size_limit, too_large};
+use super::room::{file_size_limit, too_large};
 use super::stamp::Stamp;
+use super::writer_queue::WriterQueue;
 use super::{BALLAST_BYTES, Ballast, Files};
 use crate::bell::{Bell, Counter};
 use crate::clock::{BootClock, Clock};
 use crate::dsn::Place;
-use crate::error::{Error, InvalidArgument, LEAST_MAP, StoreError};
+use crate::error::{Error, InvalidArgument, StoreError};
 use crate::fork;
-use crate::process::who_locks;
-use crate::settings::{Durability, Limit, Settings};
+use crate::settings::{Durability, Settings};
 use crate::store::era::take_over;
 
 /// Reader slots of the lock file: LMDB's own default of 126 is fewer than a busy machine has workers.
 const READERS: u32 = 4096;
 /// What the lock file needs for them: 64 bytes a reader, and a page for the rest.
 const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
-/// The size of the map, the same for every process whatever its limits: only what is written takes memory.
-pub(super) const MAP_BYTES: u64 = if cfg!(target_pointer_width = "64") { 32 << 30 } else { 1 << 30 };
-/// The length of a map that pages are written through is a multiple of it.
-pub(super) const MAP_STEP: u64 = 1 << 20;
-/// How long to wait for another process that is opening the store.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the kernel may take to drop the locks of a killed process.
-pub(super) const A_MOMENT: Duration = Duration::from_secs(1);
-
 /// What opening comes to.
 pub(super) enum Opened {
     /// This process had the files open already.
@@ -76,7 +63,7 @@ pub(super) fn open(
     let Choice { directory, init, .. } = choice;
     let _init = enter(&directory, init)?;
     let (guard, alone) = take_guard(&directory)?;
-    let Fate { mut stamp, fresh_locks, leaves } = Fate::decide(&directory, alone, durability)?;
+    let Plan { mut stamp, fresh_locks, leaves } = Plan::decide(&directory, alone, durability)?;
     if settings.is_look
         && let Some(what) = leaves
     {
@@ -100,21 +87,22 @@ pub(super) fn open(
     if alone {
         stamp.write_map = match settings.write_map {
             _ if durability == Durability::Sync => None,
-            Some(wanted) => wanted.then(|| write_map_bytes(&generation, settings)),
+            Some(wanted) => wanted.then(|| data_file::write_map_bytes(&generation, settings)),
             None => stamp.write_map,
         };
     }
     if !stamp.settled {
         stamp.write(&directory)?;
-        retire_old_generations(&directory, stamp.generation);
+        ours::retire_old_generations(&directory, stamp.generation);
         if alone {
             // There may be room for one only.
-            remove_old_generations(&directory, stamp.generation);
+            ours::remove_old_generations(&directory, stamp.generation);
         }
     }
     // LMDB's lock file must not be touched when this process has it open, under whatever path.
     let identity = generation.identity("data.mdb");
-    if let Some(files) = open_before.iter().find(|files| identity.is_some() && files.look.identity().data == identity) {
+    if let Some(files) = open_before.iter().find(|files| identity.is_some() && files.paths.identity().data == identity)
+    {
         return Ok(Opened::Before(files.clone()));
     }
     if fresh_locks {
@@ -156,10 +144,10 @@ fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, S
     }
     // Nobody holds the guard, so nobody should have the data file open.
     let data = generation.open("data.mdb")?;
-    let mut patience = Patience::of(A_MOMENT);
+    let mut backoff = Backoff::of(EXIT_GRACE);
     while !try_lock(&data, libc::LOCK_EX).map_err(|error| StoreError::io("lock", &path, error))? {
         // A process that was killed drops its locks one by one.
-        if patience.wait(&generation.path, None).is_err() {
+        if backoff.wait(&generation.path, None).is_err() {
             return Ok(true);
         }
     }
@@ -170,8 +158,8 @@ fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, S
 fn is_swapped(directory: &Directory, generation: &Directory, open_before: &[Arc<Files>]) -> bool {
     let now = Identity::of(directory, generation);
     let mut with_the_data =
-        open_before.iter().filter(|files| now.data.is_some() && files.look.identity().data == now.data);
-    with_the_data.any(|files| !files.look.identity().excludes_like(&now))
+        open_before.iter().filter(|files| now.data.is_some() && files.paths.identity().data == now.data);
+    with_the_data.any(|files| !files.paths.identity().excludes_like(&now))
 }
 
 /// Brings what was opened to the present: its times, its stamp, and what is left of older generations.
@@ -183,7 +171,7 @@ fn settle(
     settings: &Settings,
     durability: Durability,
 ) -> Result<(), Error> {
-    let data_inode = files.look.identity().data.map(|(_, inode)| inode);
+    let data_inode = files.paths.identity().data.map(|(_, inode)| inode);
     let settled = Stamp { settled: true, write_map: files.write_map, data_inode, ..stamp.clone() };
     if !alone {
         files.note_wall_offset();
@@ -191,7 +179,7 @@ fn settle(
         if now != *stamp {
             now.write(&files.directory)?;
         }
-        retire_old_generations(&files.directory, stamp.generation);
+        ours::retire_old_generations(&files.directory, stamp.generation);
         return Ok(());
     }
     if was_short {
@@ -201,7 +189,7 @@ fn settle(
     files.wall_offset.store(stamp.wall_offset, Ordering::Relaxed);
     files.bell.counters().add(Counter::OwnersReleased, released);
     settled.write(&files.directory)?;
-    remove_old_generations(&files.directory, stamp.generation);
+    ours::remove_old_generations(&files.directory, stamp.generation);
     lock(&files.guard, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &files.directory.path, error))?;
     Ok(())
 }
@@ -220,7 +208,7 @@ pub(super) fn reset(choice: Choice) -> Result<(), StoreError> {
     // Whoever runs goes on with the stamp it fits, whoever resets.
     let stamp = found.unwrap_or_else(|| Stamp::new(generation, false));
     Stamp { generation, settled: false, ..stamp }.write(directory)?;
-    retire_old_generations(directory, generation);
+    ours::retire_old_generations(directory, generation);
     Ok(())
 }
 
@@ -251,15 +239,15 @@ fn looked_at(directory: &Directory, what: &str) -> StoreError {
     StoreError::Unsafe { path: directory.path.clone(), reason }
 }
 
-/// What becomes of the files that were found.
-struct Fate {
+/// What opening does with the files that it finds.
+struct Plan {
     stamp: Stamp,
     fresh_locks: bool,
     /// Why rows that are there are left behind for an empty store.
     leaves: Option<&'static str>,
 }
 
-impl Fate {
+impl Plan {
     fn decide(directory: &Directory, alone: bool, durability: Durability) -> Result<Self, StoreError> {
         let durable = durability == Durability::Sync;
         let found = match Stamp::read(directory) {
@@ -335,12 +323,12 @@ fn open_files(
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
     // LMDB takes an empty file for a new one; made here, it has the permissions of the place.
     let data_file = generation.open("data.mdb")?;
-    let mut patience = Patience::new();
+    let mut backoff = Backoff::new();
     while !try_lock(&data_file, libc::LOCK_SH).map_err(|error| StoreError::io("lock", &data, error))? {
-        patience.wait(&generation.path, Some(&data_file))?;
+        backoff.wait(&generation.path, Some(&data_file))?;
     }
     let mut most = MAP_BYTES;
-    if let Some(bytes) = write_map.filter(|_| !alone && !is_empty(&data_file)) {
+    if let Some(bytes) = write_map.filter(|_| !alone && !data_file::is_empty(&data_file)) {
         // LMDB would make the file as long as it is told: shorter under others who write to it, or longer than their map.
         let has = data_file.metadata().map_err(|error| StoreError::io("look at", &data, error))?.len();
         if has != bytes {
@@ -350,7 +338,7 @@ fn open_files(
         }
         most = bytes;
     }
-    let (was_short, needed) = complete_data(&data_file, &data, alone, most)?;
+    let (was_short, needed) = data_file::complete(&data_file, &data, alone, most)?;
     if let Some(limit) = file_size_limit()
         && needed > limit
     {
@@ -360,29 +348,29 @@ fn open_files(
     let write_map = write_map.map(|bytes| bytes.max(needed).next_multiple_of(MAP_STEP));
     if alone && write_map.is_none() {
         // A map that was written through has taken more than its pages.
-        give_back(&data_file, needed).map_err(|error| StoreError::io("shorten", &data, error))?;
+        data_file::give_back(&data_file, needed).map_err(|error| StoreError::io("shorten", &data, error))?;
     }
     // Closing this descriptor drops no lock: this process does not have the lock file open yet.
     let lock_file = generation.open_allocated("lock.mdb", LOCK_BYTES)?;
-    let nudge =
-        Nudge::new(&lock_file).map_err(|error| StoreError::io("map", generation.path.join("lock.mdb"), error))?;
+    let queue =
+        WriterQueue::new(&lock_file).map_err(|error| StoreError::io("map", generation.path.join("lock.mdb"), error))?;
     drop(lock_file);
     let bell = Bell::in_file(&bell).map_err(|error| StoreError::io("map", generation.path.join("bell"), error))?;
     let ballast = open_ballast(&generation, &bell)?;
     let mut opening = Opening {
         directory: generation.path.clone(),
-        map_bytes: map_bytes(needed) as usize,
+        map_bytes: data_file::map_bytes(needed) as usize,
         readers: READERS,
         sync: durability == Durability::Sync,
         write_map: false,
         mode: generation.file_mode() as libc::mode_t,
     };
     if let Some(bytes) = write_map {
-        if is_empty(&data_file) {
+        if data_file::is_empty(&data_file) {
             // LMDB takes only an empty file for a new one: it writes its first pages before there are others.
             Environment::open(opening.clone())?.close();
         }
-        allocate_map(&data_file, &data, bytes)?;
+        data_file::allocate_map(&data_file, &data, bytes)?;
         opening = Opening { map_bytes: bytes as usize, write_map: true, ..opening };
     }
     let map_bytes = opening.map_bytes as u64;
@@ -394,10 +382,10 @@ fn open_files(
     }
     let files = Files {
         environment,
-        nudge,
+        queue,
         bell: Arc::new(bell),
         ballast: Mutex::new(ballast),
-        look: Look::new(&directory, &generation),
+        paths: PathCheck::new(&directory, &generation),
         guard,
         data: data_file,
         growth: Growth::new(cgroups),
@@ -414,50 +402,6 @@ fn open_files(
     Ok((files, was_short))
 }
 
-/// How long the map of a store is, of which only what is written takes memory: as long as all others', or what the address space
-/// of this process has room for beside everything else. It is not shorter than the data, of `needed` bytes.
-fn map_bytes(needed: u64) -> u64 {
-    let Some(limit) = address_space_limit() else { return MAP_BYTES };
-    let mut bytes = MAP_BYTES;
-    while bytes > LEAST_MAP && bytes > limit / 2 {
-        bytes /= 2;
-    }
-    bytes.max(needed.next_multiple_of(MAP_STEP))
-}
-
-/// How long the map of a store must be that pages are written through: four times the logical limit, as that of others, and not
-/// shorter than the data file, which would lose its end.
-fn write_map_bytes(generation: &Directory, settings: &Settings) -> u64 {
-    let limit = settings.limit(Limit::StoreBytes).min(MAP_BYTES / 4);
-    let has = fs::symlink_metadata(generation.path.join("data.mdb")).map_or(0, |metadata| metadata.len());
-    (4 * limit).max(has).next_multiple_of(MAP_STEP)
-}
-
-/// Sees to it that writing anywhere in the map can never want for space: that would end the process.
-fn allocate_map(file: &File, path: &Path, bytes: u64) -> Result<(), StoreError> {
-    use std::os::unix::fs::MetadataExt;
-    const BLOCK: u64 = 512;
-    let metadata = file.metadata().map_err(|error| StoreError::io("look at", path, error))?;
-    if metadata.len() >= bytes && metadata.blocks() * BLOCK >= bytes {
-        return Ok(());
-    }
-    let before = metadata.len();
-    allocate(file, bytes).map_err(|source| {
-        // What was allocated on the way to a failure is given back.
-        let _ = file.set_len(before);
-        StoreError::NoRoomForMap { path: path.to_owned(), needed: bytes, source }
-    })
-}
-
-/// Shortens a file that is longer than it need be.
-fn give_back(file: &File, needed: u64) -> io::Result<()> {
-    if file.metadata()?.len() > needed { file.set_len(needed) } else { Ok(()) }
-}
-
-fn is_empty(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.len() == 0)
-}
-
 /// As much ballast as the file system has room for: at most a quarter of what is free.
 fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreError> {
     let file = generation.open("ballast")?;
@@ -469,170 +413,4 @@ fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreErr
         ballast.restore(bell);
     }
     Ok(ballast)
-}
-
-/// Sees to it that the data file is as long as its meta pages say: reading the map behind its end would end the process. LMDB
-/// itself leaves it shorter when the last page was allocated and freed within one transaction. Whether it was too short, and how
-/// long that is: at most `most` bytes. Whoever is alone also checks its pages: nobody changes them meanwhile.
-fn complete_data(file: &File, path: &Path, alone: bool, most: u64) -> Result<(bool, u64), StoreError> {
-    use std::os::unix::fs::FileExt;
-    const HEADER: usize = 16;
-    const META_BYTES: usize = 160;
-    const MAGIC: u64 = 0xBEEF_C0DE;
-    let length = |file: &File| file.metadata().map(|metadata| metadata.len());
-    let io_error = |action, error| StoreError::io(action, path, error);
-    let before = length(file).map_err(|error| io_error("look at", error))?;
-    if before == 0 {
-        return Ok((false, 0));
-    }
-    let mut pages = vec![0; before.min(2 * 65_536) as usize];
-    file.read_exact_at(&mut pages, 0).map_err(|error| io_error("read", error))?;
-    let number = |page: usize, offset: usize| -> Option<u64> {
-        let at = page + HEADER + offset;
-        Some(u64::from_le_bytes(pages.get(at..at + 8)?.try_into().ok()?))
-    };
-    let damaged = |reason: String| StoreError::corrupt(path, format!("{reason}; reset the store"));
-    let reject = |reason| Err(damaged(reason));
-    // MDB_meta: magic and version (u32 each), address, map size, two MDB_db of 48 bytes, last page, transaction. The page size
-    // stands in the first MDB_db's pad field.
-    let Some(page_size) = number(0, 24).map(|word| (word & 0xffff_ffff) as usize) else {
-        return reject(format!("the data file is only {before} bytes long"));
-    };
-    if !(512..=65_536).contains(&page_size) || !page_size.is_power_of_two() || pages.len() < page_size + META_BYTES {
-        return reject("its first page is not one of LMDB's".into());
-    }
-    for page in [0, page_size] {
-        if number(page, 0).map(|word| word & 0xffff_ffff) != Some(MAGIC) {
-            return reject("its first page is not one of LMDB's".into());
-        }
-    }
-    let last = [0, page_size].into_iter().filter_map(|page| number(page, 120)).max().unwrap_or(u64::MAX);
-    let needed = last.saturating_add(1).saturating_mul(page_size as u64);
-    // After the meta pages: a writer lengthens the file before it names the new pages.
-    let now = length(file).map_err(|error| io_error("look at", error))?;
-    if needed > most {
-        return reject(format!("its meta pages name a page at byte {needed}"));
-    }
-    let is_short = now < needed;
-    if is_short {
-        allocate(file, needed).map_err(|error| io_error("lengthen", error))?;
-    }
-    if alone {
-        pages::check(file, page_size).map_err(|fault| match fault {
-            Fault::Io(error) => io_error("read", error),
-            Fault::Damage(what) => damaged(what),
-        })?;
-    }
-    Ok((is_short, needed))
-}
-
-/// The guard with a lock on it, and whether it is an exclusive one.
-fn take_guard(directory: &Directory) -> Result<(File, bool), StoreError> {
-    let guard = directory.open("guard")?;
-    let path = directory.path.join("guard");
-    let failed = |error| StoreError::io("lock", &path, error);
-    let mut patience = Patience::new();
-    loop {
-        for (kind, alone) in [(libc::LOCK_EX, true), (libc::LOCK_SH, false)] {
-            if try_lock(&guard, kind).map_err(failed)? {
-                return Ok((guard, alone));
-            }
-        }
-        // A process that was killed while it was alone has not quite ended.
-        patience.wait(&directory.path, Some(&guard))?;
-    }
-}
-
-/// The right to open the store: held for moments, and given back also when a child of a fork has inherited the descriptor.
-pub(super) struct InitLock(File);
-
-impl InitLock {
-    pub(super) fn take(directory: &Directory) -> Result<Self, StoreError> {
-        let init = directory.open("init")?;
-        let mut patience = Patience::new();
-        while !try_lock(&init, libc::LOCK_EX)
-            .map_err(|error| StoreError::io("lock", directory.path.join("init"), error))?
-        {
-            patience.wait(&directory.path, Some(&init))?;
-        }
-        Ok(Self(init))
-    }
-}
-
-impl Drop for InitLock {
-    fn drop(&mut self) {
-        let _ = lock(&self.0, libc::LOCK_UN);
-    }
-}
-
-/// Waiting within bounds, with pauses that grow.
-pub(super) struct Patience {
-    since: Instant,
-    most: Duration,
-    pause: Duration,
-}
-
-impl Patience {
-    fn new() -> Self {
-        Self::of(PATIENCE)
-    }
-
-    pub(super) fn of(most: Duration) -> Self {
-        Self { since: Instant::now(), most, pause: Duration::from_micros(200) }
-    }
-
-    /// Waits a little for whoever has `locked` the store at `path`.
-    pub(super) fn wait(&mut self, path: &Path, locked: Option<&File>) -> Result<(), StoreError> {
-        let waited = self.since.elapsed();
-        if waited > self.most {
-            let (path, waited_ms) = (path.to_owned(), waited.as_millis() as u64);
-            return Err(StoreError::Busy { path, holder: locked.and_then(who_locks), waited_ms });
-        }
-        std::thread::sleep(self.pause);
-        self.pause = (self.pause * 2).min(Duration::from_millis(20));
-        Ok(())
-    }
-}
-
-fn old_generations(directory: &Directory, current: u32) -> impl Iterator<Item = u32> {
-    ours::generations(directory).into_iter().filter(move |&number| number < current)
-}
-
-/// Old generations are nobody's when this process is alone.
-fn remove_old_generations(directory: &Directory, current: u32) {
-    old_generations(directory, current).for_each(|old| ours::remove_generation(directory, old));
-}
-
-/// Tells whoever still uses an old generation that it is one: a reset may have been killed before it could.
-fn retire_old_generations(directory: &Directory, current: u32) {
-    for old in old_generations(directory, current) {
-        if let Ok(file) = directory.beneath(directory.path.join(old.to_string())).open_existing("bell")
-            && let Ok(bell) = Bell::in_file(&file)
-            && !bell.is_retired()
-        {
-            bell.retire();
-        }
-    }
-}
-
-/// Takes a lock without waiting. Whether it was free.
-pub(super) fn try_lock(file: &File, kind: libc::c_int) -> io::Result<bool> {
-    match lock(file, kind | libc::LOCK_NB) {
-        Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn lock(file: &File, kind: libc::c_int) -> io::Result<()> {
-    loop {
-        // SAFETY: the descriptor is open; flock touches no memory.
-        if unsafe { libc::flock(file.as_raw_fd(), kind) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }

@@ -121,3 +121,25 @@ fn is_directory(path: &Path) -> bool {
 fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
+
+fn old_generations(directory: &Directory, current: u32) -> impl Iterator<Item = u32> {
+    generations(directory).into_iter().filter(move |&number| number < current)
+}
+
+/// Removes the generations before `current`: no other process has one open when this process is alone.
+pub(super) fn remove_old_generations(directory: &Directory, current: u32) {
+    old_generations(directory, current).for_each(|old| remove_generation(directory, old));
+}
+
+/// Retires the generations before `current`, so that processes that still use one follow. A reset may have been killed before it
+/// did so.
+pub(super) fn retire_old_generations(directory: &Directory, current: u32) {
+    for old in old_generations(directory, current) {
+        if let Ok(file) = directory.beneath(directory.path.join(old.to_string())).open_existing("bell")
+            && let Ok(bell) = Bell::in_file(&file)
+            && !bell.is_retired()
+        {
+            bell.retire();
+        }
+    }
+}

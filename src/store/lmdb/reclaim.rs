@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::Files;
-use super::environment::Horizon;
+use super::free_pages::Horizon;
 use crate::error::StoreError;
 use crate::store::rows::Rows;
 
@@ -102,11 +102,11 @@ impl Files {
         let horizon = self.horizon();
         self.await_turn()?;
         let next = self.reclaim.next.load(Ordering::Relaxed);
-        let done = self.nudge.counted(&self.bell, || {
+        let done = self.queue.counted(&self.bell, || {
             let make = |pages: &[u64], page_size| make_holes(&self.data, pages, page_size, next);
             self.environment.with_free_pages(horizon, make)
         });
-        self.nudge.wake(&self.bell);
+        self.queue.wake(&self.bell);
         match done? {
             Ok(next) => {
                 self.reclaim.next.store(next.unwrap_or(0), Ordering::Relaxed);

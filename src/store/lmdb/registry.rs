@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use parking_lot::Mutex;
 
 use super::choice::choose;
-use super::opening::{self, A_MOMENT, Opened, Patience};
+use super::locks::{Backoff, EXIT_GRACE};
+use super::opening::{self, Opened};
 use super::place::paths_of;
 use super::room::without_size_signal;
 use super::{Files, filesystem, stamp};
@@ -46,7 +47,7 @@ fn registry() -> &'static Registry {
 
 /// The files of a place: those that are open already, or opened now.
 pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
-    let mut patience = Patience::of(A_MOMENT);
+    let mut backoff = Backoff::of(EXIT_GRACE);
     loop {
         match open_once(place, settings) {
             // Whoever removes a store removes one file after the other; then it is made anew.
@@ -54,7 +55,7 @@ pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Err
                 let path = paths_of(place, settings.group.as_deref())?.swap_remove(0);
                 let has = |name| path.join(name).exists();
                 let is_half_removed = !has(stamp::FILE) && (has("guard") || has("init"));
-                if !is_half_removed || patience.wait(&path, None).is_err() {
+                if !is_half_removed || backoff.wait(&path, None).is_err() {
                     return Err(error);
                 }
             }

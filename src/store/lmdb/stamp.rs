@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::data_file::{MAP_BYTES, MAP_STEP};
 use super::environment::lock_format;
-use super::opening::{MAP_BYTES, MAP_STEP};
 use super::ours;
 use super::place::Directory;
 use crate::clock::{BootClock, Clock, Millis, wall_now};

@@ -21,7 +21,7 @@ use super::place::Directory;
 const OLD: i64 = 2;
 
 /// Where the open files of a generation are found.
-pub(super) struct Look {
+pub(super) struct PathCheck {
     /// The store's directory.
     directory: Directory,
     /// The generation's.
@@ -63,7 +63,7 @@ struct Seen {
     changed: [(i64, i64); 2],
 }
 
-impl Look {
+impl PathCheck {
     /// To be made when the files have been opened.
     pub(super) fn new(directory: &Directory, generation: &Directory) -> Self {
         Self {
@@ -169,7 +169,7 @@ mod tests {
         /// Asks until the directories vouch for the files.
         fn wait_until_vouched_for(&self) {
             let begun = Instant::now();
-            while !self.files.look.is_vouched_for() {
+            while !self.files.paths.is_vouched_for() {
                 assert!(self.files.is_current());
                 assert!(begun.elapsed() < Duration::from_secs(60), "the directories never vouch");
                 std::thread::sleep(Duration::from_millis(5));
@@ -227,7 +227,7 @@ mod tests {
         store.wait_until_vouched_for();
         for name in ["store/other", "store/1/other"] {
             fs::write(store.path(name), "").unwrap();
-            assert!(!store.files.look.is_vouched_for());
+            assert!(!store.files.paths.is_vouched_for());
             store.wait_until_vouched_for();
         }
     }

@@ -32,13 +32,13 @@ pub(super) struct Stalled {
 }
 
 /// LMDB's mutexes, as far as waiting goes.
-pub(super) struct Nudge {
+pub(super) struct WriterQueue {
     mutexes: platform::Mutexes,
     /// None where whoever has the mutex cannot go on while somebody looks at it.
     looks: u32,
 }
 
-impl Nudge {
+impl WriterQueue {
     /// For the mutexes in `lock_file`, before LMDB has it open: closing a descriptor later would drop its locks.
     pub(super) fn new(lock_file: &File) -> io::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -218,12 +218,12 @@ mod tests {
     #[test]
     fn the_word_of_a_mutex_names_whoever_holds_it() {
         let (_directory, files) = files();
-        assert_eq!(files.nudge.mutexes.writer(), 0);
-        let seen: Result<u32, StoreError> = files.write(|_| Ok(Verdict::Abandon(files.nudge.mutexes.writer())));
+        assert_eq!(files.queue.mutexes.writer(), 0);
+        let seen: Result<u32, StoreError> = files.write(|_| Ok(Verdict::Abandon(files.queue.mutexes.writer())));
         // SAFETY: gettid cannot fail.
         let thread = unsafe { libc::gettid() };
         assert_eq!(seen.map_err(|_| ()), Ok(thread as u32));
-        assert_eq!(files.nudge.mutexes.writer(), 0);
+        assert_eq!(files.queue.mutexes.writer(), 0);
     }
 
     /// Runs `meanwhile` while another thread writes, until the end of `meanwhile`.
@@ -273,11 +273,11 @@ mod tests {
         let (_directory, files) = files();
         let mut told = None;
         while_somebody_writes(&files, || {
-            told = files.nudge.await_turn(&files.bell, Duration::from_millis(1)).err();
+            told = files.queue.await_turn(&files.bell, Duration::from_millis(1)).err();
         });
         let told = told.expect("the writer did not end");
         assert!(told.holder != 0 && told.waited >= Duration::from_millis(1), "{told:?}");
-        assert!(files.nudge.await_turn(&files.bell, Duration::ZERO).is_ok(), "it has ended");
+        assert!(files.queue.await_turn(&files.bell, Duration::ZERO).is_ok(), "it has ended");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let (_directory, files) = files();
         let sleeper = {
             let files = files.clone();
-            std::thread::spawn(move || files.nudge.counted(&files.bell, || files.nudge.mutexes.sleep_forgotten()))
+            std::thread::spawn(move || files.queue.counted(&files.bell, || files.queue.mutexes.sleep_forgotten()))
         };
         while !sleeper.is_finished() {
             let written: Result<(), StoreError> = files.write(|_| Ok(Verdict::Abandon(())));

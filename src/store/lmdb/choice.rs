@@ -1,9 +1,9 @@
-//! Which of the places that a name stands for is the store's.
+//! The choice among the places of a store's name.
 //!
-//! `shm://NAME` lies in `/run/mcp-state`, in a folder of that for its user, or in `/dev/shm`. The first of these that is there is
-//! where a new store is made; but a store that processes have open in another one is the store of that name until the last of
-//! them has ended, or a place made under running servers would split it. Whoever chooses holds the init locks of the stores in
-//! all other places, so that nobody opens or leaves one unseen meanwhile.
+//! The places of `shm://NAME` are `/run/mcp-state`, the user's directory in it, and `/dev/shm`. A new store is made in the first of
+//! these that exists. But a store that processes have open in another place keeps the name until the last of them has ended:
+//! otherwise a place that is made under running servers would split the store. The choosing process holds the init locks of the
+//! stores in all other places, so that no process opens or leaves one meanwhile.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,22 +15,22 @@ use crate::dsn::Place;
 use crate::error::{Error, StoreError};
 use crate::settings::Settings;
 
-/// A place, and what keeps it chosen.
+/// A chosen place, and the locks that keep the choice valid.
 pub(super) struct Choice {
     pub(super) directory: Directory,
-    /// The right to open the store that is there, where it was taken to choose.
+    /// The init lock of the chosen store, if choosing has taken it.
     pub(super) init: Option<InitLock>,
     _others: Vec<InitLock>,
 }
 
-/// Chooses the place of a store, and makes its directory if it is not there.
+/// Chooses the place of a store, and makes its directory when it does not exist.
 pub(super) fn choose(place: &Place, settings: &Settings) -> Result<Choice, Error> {
     let group = settings.group.as_deref();
     let paths = paths_of(place, group)?;
     let (first, others) = paths.split_first().expect("each store has a place");
     let mut begun = Vec::new();
     for path in others {
-        // What is no store of ours there is no reason to fail here.
+        // A directory that is no store of ours is no reason to fail.
         if let Some(directory) = Directory::there(path, group)? {
             let init = InitLock::take(&directory)?;
             begun.push((directory, init));
@@ -39,7 +39,7 @@ pub(super) fn choose(place: &Place, settings: &Settings) -> Result<Choice, Error
     let others_in_use = begun.iter().position(|(directory, _)| is_in_use(&directory.path));
     let chosen = match others_in_use {
         Some(_) if is_in_use(first) => None,
-        // A look makes nothing: it finds what nobody has open, too.
+        // A look makes nothing, so it also finds a store that no process has open.
         None if settings.is_look && !has_stamp(first) => {
             begun.iter().position(|(directory, _)| has_stamp(&directory.path))
         }

@@ -1,8 +1,9 @@
-//! Which files are a store's own. Only these are ever removed, one by one, and a store is made only where there is nothing else.
+//! The files that belong to a store. Only these are ever removed, one by one, and a store is made only in a directory without
+//! other files.
 //!
-//! A directory with a stamp that can be read is a store: whatever else lies in it is left alone. Without such a stamp,
-//! everything in it must be what an opening or a reset leaves that was cut short; anything else is a stranger's, and the
-//! directory is refused before a file is made in it.
+//! A directory with a readable stamp is a store, and other files in it are left alone. Without a readable stamp, every entry must be
+//! one that an interrupted opening or reset leaves. Anything else belongs to somebody else, and the directory is refused before a
+//! file is made in it.
 
 use std::fs;
 use std::io;
@@ -16,18 +17,18 @@ use crate::error::{StoreError, shorten};
 /// The files beside the generations.
 const STORE_FILES: [&str; 4] = ["init", "guard", stamp::FILE, stamp::NEW_FILE];
 
-/// The files of a generation, in the order of their removal: what is left of one is told by its bell.
+/// The files of a generation, in the order of their removal: the bell, which marks a generation, goes last.
 const GENERATION_FILES: [&str; 4] = ["data.mdb", "lock.mdb", "ballast", BELL];
 const BELL: &str = "bell";
 
-/// Refuses a directory without a stamp that holds what no store of ours has left there. Makes nothing.
+/// Refuses a directory without a stamp that holds an entry no store leaves. Makes nothing.
 pub(super) fn refuse_strangers(directory: &Directory) -> Result<(), StoreError> {
     match Stamp::read(directory) {
         Ok(None) | Err(StoreError::Corrupt { .. }) => {}
         Ok(Some(_)) | Err(_) => return Ok(()),
     }
     let path = &directory.path;
-    // Whoever makes a store makes these first.
+    // A new store begins with these.
     let is_begun = ["init", "guard"].iter().all(|name| is_file(&path.join(name)));
     let entries = fs::read_dir(path).map_err(|error| StoreError::io("list", path, error))?;
     for entry in entries {
@@ -49,22 +50,22 @@ pub(super) fn refuse_strangers(directory: &Directory) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// The generations that are there.
+/// The numbers of the existing generations.
 pub(super) fn generations(directory: &Directory) -> Vec<u32> {
     let entries = fs::read_dir(&directory.path).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| generation_number(entry.file_name().to_str()?));
     numbers.filter(|&number| is_generation(&path_of(directory, number))).collect()
 }
 
-/// A number for a new generation, after `current` and all that are there; nothing has this name yet.
+/// A number for a new generation: above `current` and every existing one, and no entry has this name.
 pub(super) fn next_generation(directory: &Directory, current: u32) -> u32 {
     let latest = generations(directory).into_iter().max().unwrap_or(0).max(current);
     let is_free = |number: &u32| fs::symlink_metadata(path_of(directory, *number)).is_err();
     (latest + 1..GENERATIONS).find(is_free).unwrap_or(GENERATIONS - 1)
 }
 
-/// Removes the files of a generation, and its directory if nothing else is in it. What cannot be removed now is removed by the
-/// next to be alone.
+/// Removes the files of a generation, and its directory if that is empty then. The next process that is alone removes what cannot be
+/// removed now.
 pub(super) fn remove_generation(directory: &Directory, number: u32) {
     let path = path_of(directory, number);
     if !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
@@ -76,7 +77,7 @@ pub(super) fn remove_generation(directory: &Directory, number: u32) {
     let _ = fs::remove_dir(path);
 }
 
-/// Removes a regular file, if it is there.
+/// Removes a regular file, if it exists.
 pub(super) fn remove_file(path: &Path) -> Result<(), StoreError> {
     if !is_file(path) {
         return Ok(());
@@ -91,19 +92,19 @@ fn path_of(directory: &Directory, number: u32) -> std::path::PathBuf {
     directory.path.join(number.to_string())
 }
 
-/// The number that a generation's directory is named by, written as we write it.
+/// The number in the name of a generation's directory, in its one spelling.
 fn generation_number(name: &str) -> Option<u32> {
     name.parse().ok().filter(|&number: &u32| number < GENERATIONS && number.to_string() == name)
 }
 
-/// Whether a directory is a generation of ours, whatever else somebody may have put there: each has a bell, which is made first
+/// Whether a directory is a generation, even if somebody has put other files there: each generation has a bell, which is made first
 /// and removed last.
 fn is_generation(path: &Path) -> bool {
     let bell = fs::symlink_metadata(path.join(BELL));
     is_directory(path) && (bell.is_ok_and(|bell| bell.is_file() && bell.len() >= Bell::BYTES) || is_empty(path))
 }
 
-/// Whether a directory is a generation of ours and holds nothing else.
+/// Whether a directory is a generation and holds nothing else.
 fn holds_a_generation(path: &Path) -> bool {
     let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
     let is_ours = |name: &str| GENERATION_FILES.contains(&name);

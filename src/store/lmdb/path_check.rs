@@ -1,13 +1,13 @@
-//! Whether the paths of a store still lead to the files that are open. Every request asks, so it must cost little.
+//! The check that the paths of a store still lead to the open files. Every request makes it, so it must be cheap.
 //!
-//! Whoever removes or replaces a file, or moves it elsewhere, changes the time of its directory, which nobody can set; where the
-//! generation's path leads tells whether a directory on the way was moved. So two looks at the directories do in place of four at
-//! the files: they *vouch* for them while they show what they showed before the files were last looked at. Whatever else they
-//! show, the files decide.
+//! Removing, replacing or moving a file changes the ctime of its directory, which no process can set. The identity of the
+//! generation's directory tells whether a directory above it was moved. So two `stat` calls on the directories replace four on the
+//! files: the directories *vouch* for the files while they show what they showed before the last check of the files. When they
+//! show anything else, the files decide.
 //!
-//! Times have the grain of a clock: a change soon after another may leave the same time. Only times that were old when the files
-//! were looked at vouch, and only those of a file system that keeps more than whole seconds. What is mounted over a file
-//! changes no time: that alone is not seen.
+//! Times have the grain of a clock: two changes in quick succession may leave the same time. So only times vouch that were old
+//! when the files were checked, and only on a file system that keeps more than whole seconds. A file system that is mounted over a
+//! file changes no time; the check does not see it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -17,21 +17,21 @@ use parking_lot::RwLock;
 
 use super::place::Directory;
 
-/// How old, in seconds, times must be. The clock that file systems read moves on every 10 ms at the latest.
+/// The least age of a time, in seconds. The clock of file systems advances every 10 ms at the latest.
 const OLD: i64 = 2;
 
-/// Where the open files of a generation are found.
+/// The paths of a generation's files, and what was opened there.
 pub(super) struct PathCheck {
     /// The store's directory.
     directory: Directory,
-    /// The generation's.
+    /// The generation's directory.
     generation: Directory,
-    /// What was opened.
+    /// The files that were opened.
     identity: Identity,
     vouching: RwLock<Vouching>,
 }
 
-/// Device and inode of the files that processes must share to share a store.
+/// Device and inode of the files that all processes of a store must share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) data: Option<(u64, u64)>,
@@ -43,28 +43,28 @@ pub(super) struct Identity {
 #[derive(Default)]
 struct Vouching {
     by: Option<Directories>,
-    /// The second in which it was last tried: of a directory that changes all the time nothing is gained.
+    /// The second of the last attempt: an attempt each second is enough for a directory that changes all the time.
     tried: i64,
 }
 
-/// What the directories showed.
+/// The directories at the last check of the files.
 struct Directories {
-    /// The store's directory, held open: to look at it takes no path.
+    /// The store's directory, held open: `fstat` needs no path.
     store: File,
-    seen: Seen,
+    state: DirectoryState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct DirectoryState {
     /// Device and inode of the generation's directory.
     generation: (u64, u64),
-    /// When an entry was made, removed or replaced (or the directory itself changed), in seconds and nanoseconds: in the
-    /// store's directory, and the generation's.
+    /// The ctime in seconds and nanoseconds, of the store's directory and of the generation's: when an entry was made, removed or
+    /// replaced, or the directory itself changed.
     changed: [(i64, i64); 2],
 }
 
 impl PathCheck {
-    /// To be made when the files have been opened.
+    /// Remembers the files, which must be open already.
     pub(super) fn new(directory: &Directory, generation: &Directory) -> Self {
         Self {
             directory: directory.clone(),
@@ -74,34 +74,34 @@ impl PathCheck {
         }
     }
 
-    /// What was opened.
+    /// The files that were opened.
     pub(super) fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Whether the paths still lead to what was opened.
+    /// Whether the paths still lead to the files that were opened.
     pub(super) fn finds_the_same(&self) -> bool {
-        self.is_vouched_for() || self.look_at_files()
+        self.is_vouched_for() || self.check_files()
     }
 
     fn is_vouched_for(&self) -> bool {
         let vouching = self.vouching.read();
-        vouching.by.as_ref().is_some_and(|by| Seen::of(&by.store, &self.generation) == Some(by.seen))
+        vouching.by.as_ref().is_some_and(|by| DirectoryState::of(&by.store, &self.generation) == Some(by.state))
     }
 
-    fn look_at_files(&self) -> bool {
+    fn check_files(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         let is_tried = std::mem::replace(&mut self.vouching.write().tried, now) == now;
-        // The directories first: what changes after this look will show in the next.
-        let found = if is_tried { None } else { Directories::look(&self.directory, &self.generation) };
+        // The directories come first, so that the next check sees a change that happens from here on.
+        let found = if is_tried { None } else { Directories::read(&self.directory, &self.generation) };
         let is_same = Identity::of(&self.directory, &self.generation) == self.identity;
-        self.vouching.write().by = found.filter(|found| is_same && found.seen.is_old(now));
+        self.vouching.write().by = found.filter(|found| is_same && found.state.is_old(now));
         is_same
     }
 }
 
 impl Identity {
-    /// Whether processes that find these keep out, and wake, those that find `other`.
+    /// Whether processes with these files exclude and wake processes with `other` files.
     pub(super) fn excludes_like(&self, other: &Self) -> bool {
         (self.lock, self.bell) == (other.lock, other.bell)
     }
@@ -117,20 +117,20 @@ impl Identity {
 }
 
 impl Directories {
-    fn look(directory: &Directory, generation: &Directory) -> Option<Self> {
+    fn read(directory: &Directory, generation: &Directory) -> Option<Self> {
         let store = directory.handle().ok()?;
-        Some(Self { seen: Seen::of(&store, generation)?, store })
+        Some(Self { state: DirectoryState::of(&store, generation)?, store })
     }
 }
 
-impl Seen {
+impl DirectoryState {
     fn of(store: &File, generation: &Directory) -> Option<Self> {
         let (store, generation) = (store.metadata().ok()?, fs::symlink_metadata(&generation.path).ok()?);
         let changed = [&store, &generation].map(|directory| (directory.ctime(), directory.ctime_nsec()));
         Some(Self { generation: (generation.dev(), generation.ino()), changed })
     }
 
-    /// Whether what changes from now on, a second of the clock, is sure to get other times.
+    /// Whether every change from `now` on, in seconds, certainly leaves other times.
     fn is_old(&self, now: i64) -> bool {
         self.changed.iter().all(|&(seconds, nanoseconds)| nanoseconds != 0 && now.saturating_sub(seconds) >= OLD)
     }
@@ -166,7 +166,7 @@ mod tests {
             self.directory.path().join("parent").join(name)
         }
 
-        /// Asks until the directories vouch for the files.
+        /// Repeats the check until the directories vouch for the files.
         fn wait_until_vouched_for(&self) {
             let begun = Instant::now();
             while !self.files.paths.is_vouched_for() {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn times_vouch_only_if_no_later_change_can_have_the_same() {
-        let is_old = |times, now| Seen { generation: (1, 1), changed: times }.is_old(now);
+        let is_old = |times, now| DirectoryState { generation: (1, 1), changed: times }.is_old(now);
         assert!(is_old([(100, 1), (100, 999_999_999)], 102));
         assert!(!is_old([(100, 1), (101, 1)], 102), "one of them may be less than a second old");
         assert!(!is_old([(101, 1), (100, 1)], 102));

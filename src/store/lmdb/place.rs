@@ -1,7 +1,7 @@
-//! Where a store's files are, and whether that place is safe.
+//! The directories of stores, and whether they are safe.
 //!
-//! A directory is used only if it is a real directory (no symlink on the way), belongs to the calling user and nobody else can
-//! write to it, or, with `group=`, nobody but that group. Directories are 0700 (2770 with a group), files 0600 (0660).
+//! A directory is safe when its path has no symlink, it belongs to the calling user, and no other user can write to it; with
+//! `group=`, when it belongs to that group and no other group can. Directories are 0700 (2770 with a group), files 0600 (0660).
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -16,13 +16,13 @@ use crate::error::{Error, InvalidArgument, StoreError};
 use crate::fault;
 use crate::process::is_locked;
 
-/// Neither through a symlink, nor waiting for whoever opens the other end of a pipe.
-const NEVER_ELSEWHERE: libc::c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+/// Follows no symlink, waits for no other end of a pipe, and does not survive an exec.
+const SAFE_FLAGS: libc::c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
 
-/// The most that is read of a text file, in bytes.
+/// The longest text file that is read, in bytes.
 const LONGEST_TEXT: u64 = 64 << 10;
 
-/// A checked directory and who may share its files.
+/// A checked directory, and the group that may share its files.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     pub(super) path: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The directory of a place at one of its paths, made if it is not there.
+    /// The directory of a place at one of its paths; makes it when it does not exist.
     pub(super) fn of(place: &Place, path: &Path, group: Option<&str>) -> Result<Self, Error> {
         let group = group.map(find_group).transpose()?;
         let directory = Self { path: path.to_owned(), group };
@@ -42,7 +42,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// A directory in which a store was begun and which is safe to use, as the one it is in.
+    /// The directory at `path`, if a store was begun there and both the directory and its parent are safe.
     pub(super) fn there(path: &Path, group: Option<&str>) -> Result<Option<Self>, Error> {
         let group = group.map(find_group).transpose()?;
         let is_safe = |path: &Path| Self { path: path.to_owned(), group }.check().is_ok();
@@ -51,13 +51,13 @@ impl Directory {
         Ok(is_there.then(|| Self { path: path.to_owned(), group }))
     }
 
-    /// A file that only locks are asked of; nothing when it cannot be opened.
+    /// Opens a file only for its locks; `None` when it cannot be opened.
     pub(super) fn open_to_lock(path: &Path) -> Option<File> {
-        let file = OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE).open(path).ok()?;
+        let file = OpenOptions::new().read(true).custom_flags(SAFE_FLAGS).open(path).ok()?;
         file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
     }
 
-    /// A directory inside, made if it is not there.
+    /// A directory inside this one; makes it when it does not exist.
     pub(super) fn inside(&self, name: &str) -> Result<Self, StoreError> {
         let directory = Self { path: self.path.join(name), group: self.group };
         directory.make()?;
@@ -126,17 +126,17 @@ impl Directory {
         if self.group.is_some() { 0o660 } else { 0o600 }
     }
 
-    /// A directory inside that is there already, unchecked.
+    /// An existing directory inside this one, without a check.
     pub(super) fn beneath(&self, path: PathBuf) -> Self {
         Self { path, group: self.group }
     }
 
-    /// Opens a file here to read and write, made if it is not there; never through a symlink.
+    /// Opens a file for reading and writing, never through a symlink; makes it when it does not exist.
     pub(super) fn open(&self, name: &str) -> Result<File, StoreError> {
         self.open_or(true, name)
     }
 
-    /// The same for a file that is there.
+    /// The same for a file that exists.
     pub(super) fn open_existing(&self, name: &str) -> Result<File, StoreError> {
         self.open_or(false, name)
     }
@@ -149,22 +149,22 @@ impl Directory {
             .create(create)
             .truncate(false)
             .mode(self.file_mode())
-            .custom_flags(NEVER_ELSEWHERE)
+            .custom_flags(SAFE_FLAGS)
             .open(&path)
             .map_err(|error| StoreError::io("open", &path, error))?;
         let metadata = self.check_file(&file, &path)?;
         if self.group.is_some() && metadata.uid() == effective_user() && metadata.mode() & 0o777 != 0o660 {
-            // The umask took the group's part away.
+            // The umask has removed the group's rights.
             file.set_permissions(fs::Permissions::from_mode(0o660))
                 .map_err(|error| StoreError::io("set the permissions of", &path, error))?;
         }
         Ok(file)
     }
 
-    /// The content of a file here; nothing when it is not there.
+    /// The first [`LONGEST_TEXT`] bytes of a file; `None` when it does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path.join(name);
-        let file = match OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE).open(&path) {
+        let file = match OpenOptions::new().read(true).custom_flags(SAFE_FLAGS).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StoreError::io("read", path, error)),
@@ -176,7 +176,7 @@ impl Directory {
         Ok(Some(content))
     }
 
-    /// Refuses what is no file of this place alone.
+    /// Refuses what is not a regular file with one name that belongs to this user or group.
     fn check_file(&self, file: &File, path: &Path) -> Result<Metadata, StoreError> {
         let metadata = file.metadata().map_err(|error| StoreError::io("look at", path, error))?;
         let refuse = |reason: String| Err(StoreError::Unsafe { path: path.to_owned(), reason });
@@ -192,8 +192,7 @@ impl Directory {
         Ok(metadata)
     }
 
-    /// Opens a file here and sees to it that its first `bytes` are allocated: what is mapped must not be missing when it is
-    /// touched, since that would end the process with SIGBUS.
+    /// Opens a file and allocates its first `bytes`. A mapped page without space would end the process with SIGBUS.
     pub(super) fn open_allocated(&self, name: &str, bytes: u64) -> Result<File, StoreError> {
         let file = self.open(name)?;
         allocate(&file, bytes).map_err(|error| StoreError::io("allocate", self.path.join(name), error))?;
@@ -202,17 +201,17 @@ impl Directory {
 
     /// The directory itself, held open.
     pub(super) fn handle(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).custom_flags(NEVER_ELSEWHERE | libc::O_DIRECTORY).open(&self.path)
+        OpenOptions::new().read(true).custom_flags(SAFE_FLAGS | libc::O_DIRECTORY).open(&self.path)
     }
 
-    /// Device and inode of a file here, without opening it: another open descriptor of LMDB's lock file would drop the
+    /// Device and inode of a file, without opening it: another open descriptor of LMDB's lock file would drop the
     /// process's locks when it is closed.
     pub(super) fn identity(&self, name: &str) -> Option<(u64, u64)> {
         let metadata = fs::symlink_metadata(self.path.join(name)).ok()?;
         Some((metadata.dev(), metadata.ino()))
     }
 
-    /// Whether the file system is in memory, so that nothing here is of an earlier boot.
+    /// Whether the file system is in memory, so that no file survives a boot.
     pub(super) fn is_in_memory(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
@@ -228,7 +227,7 @@ impl Directory {
         false
     }
 
-    /// Bytes that the file system has left for this user.
+    /// Bytes that the file system has free for this user.
     pub(super) fn free_bytes(&self) -> Result<u64, StoreError> {
         let path = CString::new(self.path.as_os_str().as_encoded_bytes()).expect("a path that was opened has no NUL");
         // SAFETY: all-zero bytes are a valid statvfs, a struct of integers.
@@ -242,7 +241,7 @@ impl Directory {
     }
 }
 
-/// Allocates the first `bytes` of a file; what is in it stays.
+/// Allocates the first `bytes` of a file and keeps its content.
 #[cfg(target_vendor = "apple")]
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     let length = file.metadata()?.len();
@@ -263,7 +262,7 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     file.set_len(bytes)
 }
 
-/// Allocates the first `bytes` of a file; what is in it stays.
+/// Allocates the first `bytes` of a file and keeps its content.
 #[cfg(not(target_vendor = "apple"))]
 pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     // SAFETY: the descriptor is open; the call touches nothing else.
@@ -277,7 +276,7 @@ pub(super) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The paths that a place stands for, where a new store is made first; nothing is made or checked.
+/// The paths of a place, in the order in which a new store is made. Makes and checks nothing.
 pub(super) fn paths_of(place: &Place, group: Option<&str>) -> Result<Vec<PathBuf>, Error> {
     match place {
         Place::SharedMemory(name) => {
@@ -291,15 +290,15 @@ pub(super) fn paths_of(place: &Place, group: Option<&str>) -> Result<Vec<PathBuf
 
 const RUN: &str = "/run/mcp-state";
 const SHM: &str = "/dev/shm";
-/// What the directories of users and groups in `/dev/shm` begin with.
+/// The prefix of the directories of users and groups in `/dev/shm`.
 const PREFIX: &str = "mcp-state-";
 
 fn run() -> PathBuf {
     fault::pretended("RUN").unwrap_or_else(|| RUN.to_owned()).into()
 }
 
-/// The directories that hold the shared-memory stores of this user, or group: `/run/mcp-state` where it is ours, else the folder
-/// in it that is named like the user or group and is ours; and always one in `/dev/shm`.
+/// The directories that hold the shared-memory stores of this user or group: `/run/mcp-state` if it belongs to them, otherwise the
+/// directory in it that is named like the user or group and belongs to them; and always one in `/dev/shm`.
 fn bases(group: Option<libc::gid_t>) -> Vec<PathBuf> {
     let (run, user) = (run(), effective_user());
     let is_ours = |path: &PathBuf| {
@@ -383,7 +382,7 @@ pub(super) fn find() -> Vec<FoundStore> {
             Some(FoundStore { name, path, user: metadata.uid(), group: metadata.gid(), in_use })
         })
         .collect();
-    // What processes have open is the store of its name, see `choice`.
+    // A store that processes have open has its name before others, see `choice`.
     found.sort_by_key(|store| !store.in_use);
     found
 }

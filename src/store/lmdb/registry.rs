@@ -1,7 +1,7 @@
-//! The environments this process has open: one for each data file, by device and inode, shared by all engines of the process.
+//! The environments of this process: one for each data file, by device and inode, shared by all engines of the process.
 //!
-//! Opening a file twice in one process is what LMDB forbids. A child of a fork starts with an empty registry; what its parent
-//! had open stays open in the child, unused.
+//! LMDB forbids opening a file twice in one process. A child of a fork starts with an empty registry; its parent's files stay open
+//! in the child, unused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -19,7 +19,7 @@ use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::settings::Settings;
 
-/// What one process has open; nothing is ever taken out, since what is open must stay open.
+/// The open files of one process. None is ever removed, since LMDB's files must stay open.
 struct Registry {
     fork_generation: u64,
     open: Mutex<Vec<Arc<Files>>>,
@@ -31,7 +31,7 @@ fn registry() -> &'static Registry {
     let fork_generation = fork::generation();
     loop {
         let current = REGISTRY.load(Ordering::Acquire);
-        // SAFETY: whatever the pointer was set to was leaked below, and is never changed or freed.
+        // SAFETY: the pointer is null or a registry that was leaked below, which is never changed or freed.
         if let Some(registry) = unsafe { current.as_ref() }
             && registry.fork_generation == fork_generation
         {
@@ -39,18 +39,18 @@ fn registry() -> &'static Registry {
         }
         let new = Box::into_raw(Box::new(Registry { fork_generation, open: Mutex::default() }));
         if REGISTRY.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: nobody has seen the new registry.
+            // SAFETY: no other thread has seen the new registry.
             drop(unsafe { Box::from_raw(new) });
         }
     }
 }
 
-/// The files of a place: those that are open already, or opened now.
+/// The files of a place: already open, or opened now.
 pub(super) fn open(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
     let mut backoff = Backoff::of(EXIT_GRACE);
     loop {
         match open_once(place, settings) {
-            // Whoever removes a store removes one file after the other; then it is made anew.
+            // A process that removes a store removes one file after the other; this one then makes the store anew.
             Err(error @ Error::Store(StoreError::Corrupt { .. } | StoreError::Unsafe { .. })) => {
                 let path = paths_of(place, settings.group.as_deref())?.swap_remove(0);
                 let has = |name| path.join(name).exists();
@@ -72,7 +72,7 @@ fn open_once(place: &Place, settings: &Settings) -> Result<Arc<Files>, Error> {
         return Ok(files.clone());
     }
     let choice = choose(place, settings)?;
-    // All that opening writes may pass RLIMIT_FSIZE.
+    // Everything that opening writes may pass RLIMIT_FSIZE.
     let opened = without_size_signal(|| opening::open(place, choice, settings, &open));
     Ok(match opened? {
         Opened::Before(files) => files,

@@ -1,16 +1,16 @@
-//! Waiting for LMDB's mutexes, in a way that neither loses a waiter nor time.
+//! The queue in front of LMDB's writer mutex: spin, then sleep, and never lose a waiter.
 //!
-//! A writer has its mutex for some microseconds; to sleep and to be woken takes ten times as long. So whoever finds the mutex
-//! taken looks at it for a while, and then sleeps on a word of the bell, from which a writer that is done wakes one sleeper, and
-//! no other until that one has had its turn. That sleep ends by itself after [`TICK`], so a killed process keeps nobody.
+//! A writer holds the mutex for some microseconds; sleeping and waking take ten times as long. So a process that finds the mutex
+//! locked spins for a while, and then sleeps on a word of the bell. A writer that unlocks the mutex wakes one sleeper, and no
+//! other until that one has had its turn. A sleep ends by itself after [`TICK`], so a killed process blocks no other.
 //!
-//! Two that find the mutex free at once may still meet in it, and then one waits there.
-//! LMDB's mutexes are robust: the kernel gives back what a killed process held. But glibc wakes one waiter when such a mutex is
-//! given back, and forgets that there are others until that one has it. Is that one killed before, and has a third process
-//! taken the mutex meanwhile, then nobody wakes the others: they sleep beside a free mutex until somebody waits for it again
-//! (G8 forbids it). So whoever waits is counted, in the bell, and whoever has had a mutex and sees that somebody waits wakes one
-//! more sleeper. A sleeper that is woken in vain looks and sleeps on; a waiter that was killed leaves its count behind, and
-//! costs a system call each time until the store is opened by one process alone.
+//! Two processes that find the mutex free at once both lock it, and one of them sleeps in the mutex itself. LMDB's mutexes are
+//! robust: the kernel unlocks what a killed process held. But glibc wakes one waiter when such a mutex is unlocked, and forgets
+//! the others until that waiter has the mutex. When that waiter is killed first and a third process has locked the mutex
+//! meanwhile, no process wakes the others: they sleep beside a free mutex until another process waits for it (G8 forbids this). So
+//! the bell counts the waiters, and a process that unlocks a mutex wakes one more sleeper while the count is not zero. A sleeper
+//! that is woken in vain sleeps again. A killed waiter leaves its count behind, which costs one system call each time until one
+//! process alone opens the store.
 
 use std::fs::File;
 use std::io;
@@ -18,40 +18,40 @@ use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 
-/// How often a writer looks whether the mutex is free before it sleeps: some 10 microseconds.
-const LOOKS: u32 = 500;
-/// The longest sleep before another look.
+/// How often a writer reads the mutex before it sleeps: some 10 microseconds.
+const SPINS: u32 = 500;
+/// The longest sleep before the mutex is read again.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Who has kept a writer waiting for too long.
+/// The thread that has kept a writer waiting for too long.
 #[derive(Debug)]
 pub(super) struct Stalled {
-    /// As the kernel numbers threads.
+    /// The kernel's thread id.
     pub(super) holder: u32,
     pub(super) waited: Duration,
 }
 
-/// LMDB's mutexes, as far as waiting goes.
+/// The processes that wait for LMDB's mutexes.
 pub(super) struct WriterQueue {
     mutexes: platform::Mutexes,
-    /// None where whoever has the mutex cannot go on while somebody looks at it.
-    looks: u32,
+    /// Zero on one processor, where the holder cannot run while another process spins.
+    spins: u32,
 }
 
 impl WriterQueue {
-    /// For the mutexes in `lock_file`, before LMDB has it open: closing a descriptor later would drop its locks.
+    /// Maps the mutexes of `lock_file`. LMDB must not have the file open yet: closing another descriptor later would drop its locks.
     pub(super) fn new(lock_file: &File) -> io::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { mutexes: platform::Mutexes::map(lock_file)?, looks: if processors > 1 { LOOKS } else { 0 } })
+        Ok(Self { mutexes: platform::Mutexes::map(lock_file)?, spins: if processors > 1 { SPINS } else { 0 } })
     }
 
-    /// Waits until no writer has the mutex, for at most `patience`.
-    pub(super) fn await_turn(&self, bell: &Bell, patience: Duration) -> Result<(), Stalled> {
+    /// Waits until no writer holds the mutex, for at most `timeout`.
+    pub(super) fn await_turn(&self, bell: &Bell, timeout: Duration) -> Result<(), Stalled> {
         let is_free = || self.mutexes.writer() == 0;
         if is_free() {
             return Ok(());
         }
-        for _ in 0..self.looks {
+        for _ in 0..self.spins {
             std::hint::spin_loop();
             if is_free() {
                 return Ok(());
@@ -65,19 +65,19 @@ impl WriterQueue {
                 return Ok(());
             }
             let waited = since.elapsed();
-            if waited >= patience {
+            if waited >= timeout {
                 return Err(Stalled { holder, waited });
             }
             bell.await_turn(TICK);
             if is_free() {
-                // Others may sleep, too: they are woken when this one is done.
+                // Other processes may sleep too: this one wakes them when it has written.
                 bell.want_turn();
                 return Ok(());
             }
         }
     }
 
-    /// Runs what may wait for a mutex.
+    /// Runs a job that may wait for a mutex, and counts this process as a waiter meanwhile.
     pub(super) fn counted<T>(&self, bell: &Bell, job: impl FnOnce() -> T) -> T {
         bell.count_waiting(1);
         let result = job();
@@ -85,7 +85,7 @@ impl WriterQueue {
         result
     }
 
-    /// After a mutex was given back: wakes the next to have its turn, and a sleeper that may have been forgotten.
+    /// Call this after a mutex was unlocked: wakes the next process in the queue, and a sleeper that glibc may have forgotten.
     pub(super) fn wake(&self, bell: &Bell) {
         bell.give_turn();
         if bell.is_anybody_waiting() {
@@ -94,7 +94,7 @@ impl WriterQueue {
     }
 }
 
-/// Other C libraries than glibc count the waiters in the mutex.
+/// Only glibc forgets waiters; other C libraries count them in the mutex.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod platform {
     use std::fs::File;
@@ -103,16 +103,15 @@ mod platform {
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// LMDB's lock file begins with its magic, its format, a transaction's number and the number of readers, then comes the
-    /// mutex of the table of readers, then, in a cache line of its own, that of writers (`MDB_txninfo`). A mutex begins with the
-    /// word that is slept on.
+    /// LMDB's lock file begins with magic, format, a transaction's number and the number of readers. Then comes the mutex of the
+    /// reader table, then, in another cache line, the writer mutex (`MDB_txninfo`). A mutex begins with its futex word.
     const OF_READERS: usize = (2 * size_of::<u32>() + size_of::<usize>() + size_of::<u32>())
         .next_multiple_of(align_of::<libc::pthread_mutex_t>());
     const OF_WRITERS: usize = (OF_READERS + size_of::<libc::pthread_mutex_t>()).next_multiple_of(64);
     const PAGE: usize = 4096;
-    /// Of the word: the holder's thread.
+    /// The bits of the futex word that name the holder's thread.
     const HOLDER: u32 = 0x3fff_ffff;
-    /// Of the word: whoever has the mutex will wake a sleeper.
+    /// The bit of the futex word that makes the holder wake a sleeper.
     const WAKES: u32 = 0x8000_0000;
 
     pub(super) struct Mutexes(NonNull<u8>);
@@ -135,12 +134,12 @@ mod platform {
             Ok(Self(NonNull::new(map.cast()).expect("a mapping is not at 0")))
         }
 
-        /// Who has the mutex of writers, as the kernel numbers threads; 0 when it is free, or when its holder was killed.
+        /// The kernel's thread id of the writer; 0 when the mutex is free, or when its holder was killed.
         pub(super) fn writer(&self) -> u32 {
             self.word(OF_WRITERS).load(Ordering::SeqCst) & HOLDER
         }
 
-        /// Wakes one sleeper of each mutex whose holder, if it has one, will wake nobody.
+        /// Wakes one sleeper of each mutex that is free or whose holder will wake none.
         pub(super) fn wake_forgotten(&self) {
             for word in [OF_READERS, OF_WRITERS].map(|offset| self.word(offset)) {
                 if word.load(Ordering::SeqCst) & WAKES == 0 {
@@ -156,7 +155,7 @@ mod platform {
             unsafe { self.0.add(offset).cast().as_ref() }
         }
 
-        /// Sleeps until it is woken, as a waiter does that everybody has forgotten.
+        /// Sleeps until woken, like a waiter that glibc has forgotten.
         #[cfg(test)]
         pub(super) fn sleep_forgotten(&self) -> io::Result<()> {
             let limit = libc::timespec { tv_sec: 20, tv_nsec: 0 };
@@ -186,7 +185,7 @@ mod platform {
             Ok(Self)
         }
 
-        /// Nobody that can be seen: all wait in the mutex.
+        /// Always 0, since the holder is not visible: processes wait in the mutex.
         pub(super) fn writer(&self) -> u32 {
             0
         }
@@ -260,7 +259,7 @@ mod tests {
             });
             waiter.unwrap()
         };
-        // What was meant for it goes to nobody, again and again.
+        // Each wake-up that was meant for the waiter is lost, again and again.
         while !waiter.is_finished() {
             files.bell.lose_turn();
             std::thread::yield_now();

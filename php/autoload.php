@@ -3,7 +3,8 @@
 /**
  * Loads the classes of `McpState\` without Composer: `require 'php/autoload.php';`.
  *
- * A list, as Composer makes one, so that nothing is looked for. A test compares it with `src`.
+ * The classes are in a list, like in Composer's class map, so that PHP searches no directory. A test compares the list
+ * with `src`.
  */
 
 declare(strict_types=1);

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * For `opcache.preload`: lets mcp-state use PHP's FFI under `ffi.enable=preload`, the default, in php-fpm.
+ * A script for `opcache.preload` that lets mcp-state use PHP's FFI in php-fpm under `ffi.enable=preload`, the default.
  *
  *     opcache.preload = /path/to/vendor/mcp-state/mcp-state/ffi-preload.php
  *     opcache.preload_user = www-data
  *     ; either the library itself …
  *     mcp_state.library = /usr/local/lib/libmcp_state.so
- *     ; … or, sparing each request some microseconds, the header that names it after FFI_LIB:
+ *     ; … or the header that names the library after FFI_LIB, which saves some microseconds per request:
  *     ffi.preload = /path/to/mcp_state.ffi.h
  *
- * PHP then allows FFI to the classes that are compiled here, and to nothing else. No store is opened. With a preload script of
- * your own, `require` this file in it.
+ * PHP then allows FFI only in the classes that this script compiles. The script opens no store. If you have another
+ * preload script, `require` this file there.
  */
 
 declare(strict_types=1);

@@ -18,8 +18,8 @@ use Symfony\Component\HttpKernel\Bundle\Bundle;
  *     mcp_state:
  *         dsn: 'shm://shop'
  *
- * Services: {@see \McpState\Store}, {@see \McpState\Sdk\SessionManager} and {@see \McpState\Sdk\NotificationBus}, to be
- * injected by class.
+ * The bundle registers these services under their class names: {@see \McpState\Store},
+ * {@see \McpState\Sdk\SessionManager} and {@see \McpState\Sdk\NotificationBus}.
  */
 final class McpStateBundle extends Bundle
 {

@@ -9,12 +9,12 @@ use McpState\Sdk\Scope\SequentialWorker;
 use McpState\Sdk\Scope\Stdio;
 use Symfony\Component\HttpFoundation\RequestStack;
 
-/** symfony/mcp-bundle serves HTTP and the console command `mcp:server` with one service. */
+/** Chooses the scope, because symfony/mcp-bundle serves HTTP and the console command `mcp:server` with one service. */
 final class Scopes
 {
     /**
-     * While an HTTP request is handled: one request after another, which is right in php-fpm as well as in FrankenPHP and
-     * RoadRunner. Otherwise: stdio.
+     * During an HTTP request, returns the scope for one request after another, which fits php-fpm, FrankenPHP and
+     * RoadRunner. Otherwise returns the scope for stdio.
      */
     public static function ofEntryPoint(?RequestStack $requests): Scope
     {

@@ -12,12 +12,14 @@ use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 
 /**
- * Answers an MCP request with HTTP 503, Retry-After and a JSON-RPC error when the store is away or full, or has no room
- * for another session, whatever the SDK and its controller made of it. Streams that have begun are left alone.
+ * Replaces the response to an MCP request with HTTP 503, Retry-After and a JSON-RPC error if the store is unavailable
+ * or full, or has no room for another session. A stream that has begun stays unchanged.
  */
 final class ServiceUnavailable implements EventSubscriberInterface
 {
-    /** @param \Closure(): ?SessionManager $manager the one that this process has made; null: it served no MCP request */
+    /**
+     * @param \Closure(): ?SessionManager $manager returns the manager of this process; null: it served no MCP request
+     */
     public function __construct(private readonly \Closure $manager)
     {
     }

@@ -6,14 +6,14 @@ namespace McpState\Symfony;
 
 use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 
-/** Who is calling, as Symfony's security component says. */
+/** The principal of the caller, from Symfony's security component. */
 final class SignedInUser
 {
     public function __construct(private readonly ?TokenStorageInterface $tokens)
     {
     }
 
-    /** Null: nobody in particular. */
+    /** Returns the identifier of the signed-in user; null if nobody has signed in. */
     public function identifier(): ?string
     {
         return $this->tokens?->getToken()?->getUserIdentifier();

@@ -7,7 +7,7 @@ namespace Drupal\mcp_state;
 use Drupal\Core\Lock\LockBackendInterface;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 
-/** The site's container, except that its locks let everybody in. */
+/** The site's container, with locks that never block. */
 final class ContainerWithoutLock implements ContainerInterface
 {
     public function __construct(

@@ -9,21 +9,21 @@ use Drupal\Core\DependencyInjection\ServiceProviderBase;
 use Symfony\Component\DependencyInjection\Reference;
 
 /**
- * Gives the module `mcp_server` our session manager in place of its store and its lock.
+ * Gives the module `mcp_server` the session manager of this library in place of its session store and its lock.
  *
- * Its server service is decorated: whatever builds it, what comes out has our manager ({@see ServerWithSessions}), and
- * the session stores below are never asked. Its controller is made with a lock that lets everybody in
- * ({@see UnlockedController}), since the requests of a session no longer have to wait for each other.
+ * This class decorates the server service, so that every server receives the manager ({@see ServerWithSessions}) and
+ * never uses the module's session stores. The controller receives a lock that never blocks ({@see UnlockedController}),
+ * because the requests of a session no longer have to wait for each other.
  *
- * The parameter `mcp_state.wiring` says what was found, for the status report: `server`, `controller` (a class, or ''),
- * `stores` (service names), `lock` (whether the controller took one).
+ * The parameter `mcp_state.wiring` records for the status report what this class found: `server`, `controller` (a class
+ * or ''), `stores` (service names) and `lock` (whether the controller takes a lock).
  */
 final class McpStateServiceProvider extends ServiceProviderBase
 {
     private const SERVER = 'mcp_server.server';
     private const CONTROLLER = 'Drupal\mcp_server\Controller\McpServerController';
 
-    /** Services of one or another version of mcp_server that keep sessions. */
+    /** The services that keep sessions in any version of mcp_server. */
     private const STORES = [
         'mcp_server.database_session_store',
         'mcp_server.db_session_manager',
@@ -59,11 +59,12 @@ final class McpStateServiceProvider extends ServiceProviderBase
         $container->setParameter('mcp_state.wiring', $wiring);
     }
 
-    /** @return array{string, bool} the controller's class where we make it, and whether there is a lock that it no longer takes */
+    /** @return array{string, bool} the class of the controller that this module creates; whether it takes a lock */
     private function unlock(ContainerBuilder $container): array
     {
         foreach ($container->getDefinitions() as $id => $definition) {
-            if (($definition->getClass() ?? $id) === self::CONTROLLER) { // A service: it is told by its arguments.
+            // A controller that is a service receives its lock as an argument.
+            if (($definition->getClass() ?? $id) === self::CONTROLLER) {
                 $arguments = UnlockedController::withoutLock($definition->getArguments());
                 $hasLock = $arguments !== $definition->getArguments();
                 $definition->setArguments($arguments);

@@ -10,20 +10,22 @@ use McpState\Exception\InvalidArgument;
 /**
  * `$settings['mcp_state']` of settings.php. All keys are optional:
  *
- * - `dsn`: the store. By default `shm://drupal-…`, a name made from the site's hash salt and path, so that no two sites
- *   share one. Copies of a site on one machine have one salt: give each a name.
- * - `ttl`, `lease`: milliseconds, as {@see \McpState\Sdk\SessionManager} takes them.
- * - `max_waiting`: how many requests may wait for a client at once; keep it below the number of PHP processes.
- * - `bind_user`: whether a session belongs to the Drupal user who opened it. TRUE by default.
- * - `scope`: how PHP serves requests. NULL (the default): one for each PHP request (php-fpm, mod_php), and nothing is
- *   replaced on the command line, where `drush mcp:server` speaks stdio to one client. 'worker': one after another
- *   (FrankenPHP, RoadRunner).
+ * - `dsn`: the store. The default is `shm://drupal-…`, with a name from the site's hash salt and path, so that no two
+ *   sites share a store. Copies of a site on one machine have the same salt: give each copy a name.
+ * - `ttl`, `lease`: milliseconds, as for {@see \McpState\Sdk\SessionManager}.
+ * - `max_waiting`: how many requests may wait for a client at once. Choose less than the number of PHP processes.
+ * - `bind_user`: whether a session belongs to the Drupal user who created it. The default is TRUE.
+ * - `scope`: how PHP serves requests. NULL (the default): one exchange for each PHP request (php-fpm, mod_php). On the
+ *   command line, where `drush mcp:server` serves one client on stdio, the module then replaces nothing. 'worker': one
+ *   exchange after another in one process (FrankenPHP, RoadRunner).
  */
 final class ModuleSettings
 {
     private const KEYS = ['dsn', 'ttl', 'lease', 'max_waiting', 'bind_user', 'scope'];
 
-    /** @var \WeakMap<self, array<string, mixed>>|null beside the object, so that no dump of it shows the DSN's password */
+    /**
+     * @var \WeakMap<self, array<string, mixed>>|null outside of the object, so that no dump shows the DSN's password
+     */
     private static ?\WeakMap $values = null;
 
     public function __construct(
@@ -36,7 +38,7 @@ final class ModuleSettings
         self::$values[$this] = \is_array($values) ? $values : ['dsn' => $values];
     }
 
-    /** @throws InvalidArgument for a key that does not exist: a misspelt one must not go unnoticed */
+    /** @throws InvalidArgument if settings.php has an unknown key, so that a typing error does not go unnoticed */
     public function get(string $key, mixed $default = null): mixed
     {
         $values = self::$values[$this] ?? [];
@@ -44,7 +46,7 @@ final class ModuleSettings
 
         if ($unknown !== []) {
             throw new InvalidArgument(
-                "\$settings['mcp_state'] has no key \"" . \implode('", "', $unknown) . '": there are '
+                "\$settings['mcp_state'] has no key \"" . \implode('", "', $unknown) . '": the keys are '
                 . \implode(', ', self::KEYS)
             );
         }
@@ -58,7 +60,7 @@ final class ModuleSettings
             ?? 'shm://drupal-' . \substr(\hash('sha256', Settings::getHashSalt() . "\0" . $this->sitePath), 0, 12);
     }
 
-    /** Whether the server gets our manager in this process. */
+    /** Tells whether the server of this process uses the manager. */
     public function isActive(): bool
     {
         return $this->get('scope') !== null || $this->sapi !== 'cli';

@@ -8,11 +8,11 @@ use Mcp\Server\Session\SessionManagerInterface;
 use Psr\Log\LoggerInterface;
 
 /**
- * A built `Mcp\Server` with another session manager.
+ * Copies a built `Mcp\Server` and gives the copy another session manager.
  *
- * mcp_server builds its server in a factory of its own, which takes a session store but no manager; the SDK's classes are
- * final or keep their parts to themselves. So server and protocol are copied part by part, all parts the same but the
- * manager. On an SDK that keeps it elsewhere nothing is replaced, and log and status report say so.
+ * The factory of mcp_server accepts a session store but no manager, and the SDK's classes are final or have private
+ * properties. This class therefore copies the server and its protocol property by property, except for the manager. If
+ * the SDK keeps its manager in an unknown place, this class replaces nothing, and the log and the status report say so.
  */
 final class ServerWithSessions
 {
@@ -36,7 +36,7 @@ final class ServerWithSessions
         $path = self::path($server::class);
 
         if ($path === null) {
-            $logger->error('mcp_state replaced nothing: {class} of this mcp/sdk keeps its sessions elsewhere.', [
+            $logger->error('mcp_state replaced nothing: {class} keeps its session manager in an unknown property.', [
                 'class' => $server::class,
             ]);
 
@@ -49,14 +49,14 @@ final class ServerWithSessions
         return self::copy($server, $protocol, $copy);
     }
 
-    /** Whether servers of this class can be given a manager. */
+    /** Tells whether this class can give a manager to servers of this class. */
     public static function fits(string $class): bool
     {
         return \class_exists($class) && self::path($class) !== null;
     }
 
     /**
-     * The server's property that holds an object with a session manager, and that object's property.
+     * Returns the server's property that holds an object with a session manager, and that object's property.
      *
      * @param class-string $class
      *
@@ -81,7 +81,7 @@ final class ServerWithSessions
         return null;
     }
 
-    /** A copy of $original whose $property is $value. */
+    /** Returns a copy of $original with another value in $property. */
     private static function copy(object $original, \ReflectionProperty $property, object $value): object
     {
         $class = new \ReflectionClass($original);

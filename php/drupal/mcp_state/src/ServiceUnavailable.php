@@ -13,8 +13,8 @@ use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 
 /**
- * Answers an MCP request with HTTP 503, Retry-After and a JSON-RPC error when the store is away or full, or has no room
- * for another session, whatever the SDK and its controller made of it. Streams that have begun are left alone.
+ * Replaces the response to an MCP request with HTTP 503, Retry-After and a JSON-RPC error if the store is unavailable
+ * or full, or has no room for another session. A stream that has begun stays unchanged.
  */
 final class ServiceUnavailable implements EventSubscriberInterface
 {
@@ -39,7 +39,7 @@ final class ServiceUnavailable implements EventSubscriberInterface
         }
     }
 
-    /** The manager, if this request has made it: pages that serve no MCP request make none. */
+    /** Returns the manager, or null if this request created none because it serves no MCP message. */
     private function sessions(): ?SessionManager
     {
         $sessions = $this->container->initialized(self::SESSIONS) ? $this->container->get(self::SESSIONS) : null;

@@ -11,7 +11,7 @@ use McpState\Sdk\Scope\SequentialWorker;
 use McpState\Sdk\SessionManager;
 use Psr\Log\LoggerInterface;
 
-/** The site's session manager. */
+/** Creates the session manager of the site. */
 final class Sessions
 {
     public static function create(ModuleSettings $settings, AccountInterface $user, LoggerInterface $logger): SessionManager

@@ -7,10 +7,10 @@ namespace Drupal\mcp_state;
 use McpState\Exception\ExceptionInterface;
 use McpState\Store;
 
-/** What the status report says: where the sessions are, and what was replaced. */
+/** The entries of the status report: the place of the sessions, and the replaced services. */
 final class StatusReport
 {
-    // Of Drupal's REQUIREMENT_* and, since 11.2, RequirementSeverity.
+    // These are the values of Drupal's REQUIREMENT_* and, since 11.2, of RequirementSeverity.
     private const OK = 0;
     private const WARNING = 1;
     private const ERROR = 2;
@@ -21,7 +21,7 @@ final class StatusReport
     }
 
     /**
-     * What hook_requirements() returns in the phase `runtime`.
+     * Returns the result of hook_requirements() for the phase `runtime`.
      *
      * @return array<string, array<string, mixed>>
      */
@@ -31,8 +31,8 @@ final class StatusReport
             return self::entry(
                 self::WARNING,
                 'Nothing to replace',
-                'There is no service mcp_server.server: the module MCP Server is not enabled, or of a version that this '
-                . 'module does not know.',
+                'There is no service mcp_server.server: the module MCP Server is not enabled, or this module does not '
+                . 'support its version.',
             );
         }
 
@@ -40,8 +40,8 @@ final class StatusReport
             return self::entry(
                 self::ERROR,
                 'Nothing was replaced',
-                'The installed mcp/sdk keeps its session manager where this module does not find it. MCP Server works '
-                . 'with its own sessions.',
+                'The installed mcp/sdk keeps its session manager in an unknown property. MCP Server works with its own '
+                . 'sessions.',
             );
         }
 
@@ -67,9 +67,9 @@ final class StatusReport
 
         return \implode(' ', \array_filter([
             'The session manager of mcp_server.server was replaced'
-                . ($stores === [] ? '.' : '; not asked any more: ' . \implode(', ', $stores) . '.'),
+                . ($stores === [] ? '.' : '; no longer used: ' . \implode(', ', $stores) . '.'),
             ($this->wiring['lock'] ?? false)
-                ? "The controller's lock for each session was replaced by none."
+                ? "The controller's lock for each session was removed."
                 : 'No lock was found in the controller.',
             $this->settings->isActive() ? '' : 'On the command line, MCP Server keeps its own sessions.',
         ]));

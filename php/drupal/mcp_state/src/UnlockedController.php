@@ -9,10 +9,10 @@ use Drupal\Core\Lock\LockBackendInterface;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\DependencyInjection\Reference;
 
-/** mcp_server's controller, made with a lock that lets everybody in at once. The site's own lock is not touched. */
+/** Creates the controller of mcp_server with a lock that never blocks. The lock service of the site stays unchanged. */
 final class UnlockedController
 {
-    /** Names of Drupal's locks among the services. */
+    /** The service ids of Drupal's locks. */
     public const LOCKS = ['lock', 'lock.persistent', LockBackendInterface::class];
 
     /** @param class-string $class */
@@ -23,7 +23,7 @@ final class UnlockedController
         return \is_subclass_of($class, ContainerInjectionInterface::class) ? $class::create($services) : new $class();
     }
 
-    /** Whether the constructor of $class takes a lock. */
+    /** Tells whether the constructor of $class takes a lock. */
     public static function takesLock(string $class): bool
     {
         foreach ((new \ReflectionClass($class))->getConstructor()?->getParameters() ?? [] as $parameter) {
@@ -38,9 +38,9 @@ final class UnlockedController
     }
 
     /**
-     * @param array<array-key, mixed> $arguments of a service
+     * @param array<array-key, mixed> $arguments the arguments of a service
      *
-     * @return array<array-key, mixed> the same, but for references to locks
+     * @return array<array-key, mixed> the arguments with a lock that never blocks in place of each reference to a lock
      */
     public static function withoutLock(array $arguments): array
     {

@@ -12,7 +12,7 @@ final class UnlockedRoutes extends RouteSubscriberBase
 {
     public const CONTROLLER = 'mcp_state.mcp_server_controller';
 
-    /** @param array{controller?: string} $wiring what {@see McpStateServiceProvider} found */
+    /** @param array{controller?: string} $wiring the services that {@see McpStateServiceProvider} found */
     public function __construct(private readonly array $wiring)
     {
     }

@@ -7,7 +7,7 @@ namespace McpState\Symfony\DependencyInjection;
 use Symfony\Component\Config\Definition\Builder\TreeBuilder;
 use Symfony\Component\Config\Definition\ConfigurationInterface;
 
-/** The keys under `mcp_state:`. */
+/** The configuration keys under `mcp_state:`. */
 final class Configuration implements ConfigurationInterface
 {
     public function getConfigTreeBuilder(): TreeBuilder
@@ -19,7 +19,7 @@ final class Configuration implements ConfigurationInterface
         $root
             ->children()
                 ->scalarNode('dsn')
-                    ->info('The store, such as shm://shop. Null: MCP_STATE_DSN, else the ini setting mcp_state.dsn.')
+                    ->info('The store, such as shm://shop. Null: MCP_STATE_DSN, or else the ini setting mcp_state.dsn.')
                     ->defaultNull()
                 ->end()
                 ->integerNode('ttl')
@@ -28,25 +28,25 @@ final class Configuration implements ConfigurationInterface
                     ->defaultNull()
                 ->end()
                 ->integerNode('lease')
-                    ->info("Milliseconds that a silent request of a dead process is kept. Null: the store's lease_ms.")
+                    ->info("Milliseconds that a silent request whose process died is kept. Null: the store's lease_ms.")
                     ->min(1)
                     ->defaultNull()
                 ->end()
                 ->integerNode('max_waiting')
-                    ->info('Requests that may wait for a client at once: fewer than PHP processes. Null: no limit.')
+                    ->info("Requests that may wait at once; fewer than PHP processes. Null: the store's max_waiting.")
                     ->min(1)
                     ->defaultNull()
                 ->end()
                 ->booleanNode('blocking')
-                    ->info('Whether a stream that waits for the client sleeps until the answer comes, or polls.')
+                    ->info('Whether a stream that waits for the client sleeps until the response, or polls.')
                     ->defaultTrue()
                 ->end()
                 ->booleanNode('bind_user')
-                    ->info('Whether a session belongs to the signed-in user who opened it.')
+                    ->info('Whether a session belongs to the signed-in user who created it.')
                     ->defaultTrue()
                 ->end()
                 ->scalarNode('scope')
-                    ->info('A service that implements McpState\Sdk\Scope\Scope, for Swoole and the like.')
+                    ->info('The id of a service that implements McpState\Sdk\Scope\Scope, for runtimes such as Swoole.')
                     ->defaultNull()
                 ->end()
                 ->arrayNode('collections')

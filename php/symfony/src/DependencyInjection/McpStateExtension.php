@@ -19,7 +19,7 @@ use Symfony\Component\DependencyInjection\Definition;
 use Symfony\Component\DependencyInjection\Extension\Extension;
 use Symfony\Component\DependencyInjection\Reference;
 
-/** Turns the configuration into services. Nothing opens the store before it is needed. */
+/** Registers the services for the configuration. The container opens the store on first use. */
 final class McpStateExtension extends Extension
 {
     public const STORE = 'mcp_state.store';
@@ -65,7 +65,7 @@ final class McpStateExtension extends Extension
             ->addTag('monolog.logger', ['channel' => 'mcp'])
             ->addTag('kernel.reset', ['method' => 'release']);
 
-        if (\interface_exists(NotificationBusInterface::class)) { // mcp/sdk up to 0.7 has none.
+        if (\interface_exists(NotificationBusInterface::class)) { // mcp/sdk up to 0.7 has no notification bus.
             $container->register(self::BUS, NotificationBus::class)
                 ->setArguments([
                     '$store' => new ServiceClosureArgument(new Reference(self::STORE)),

@@ -10,14 +10,14 @@ use Symfony\Component\DependencyInjection\Exception\LogicException;
 use Symfony\Component\DependencyInjection\Reference;
 
 /**
- * The server of symfony/mcp-bundle is built with our session manager in place of its session store, and without a lock of
- * the SDK's, which would only serve the requests of a session one after another.
+ * Builds the server of symfony/mcp-bundle with the session manager of this library in place of the SDK's session store
+ * and lock. That lock would serve the requests of a session one after another.
  *
- * The arguments go by name, so that the container does not compile on an SDK whose `setSession()` takes no manager.
+ * The arguments are named, so that the container does not compile with an SDK whose `setSession()` accepts no manager.
  */
 final class UseSessionManagerPass implements CompilerPassInterface
 {
-    /** The definition of `Mcp\Server\Builder` that symfony/mcp-bundle makes. */
+    /** The service id under which symfony/mcp-bundle defines `Mcp\Server\Builder`. */
     private const BUILDER = 'mcp.server.builder';
 
     public function process(ContainerBuilder $container): void
@@ -44,7 +44,7 @@ final class UseSessionManagerPass implements CompilerPassInterface
 
         if (!$container->hasDefinition(McpStateExtension::BUS) || $class?->hasMethod('setNotificationBus') !== true) {
             throw new LogicException(
-                'mcp_state.notification_bus needs an mcp/sdk with Builder::setNotificationBus(); upgrade it, or set the '
+                'mcp_state.notification_bus needs Builder::setNotificationBus(); upgrade mcp/sdk, or set the '
                 . 'option to false'
             );
         }

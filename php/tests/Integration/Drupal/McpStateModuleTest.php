@@ -198,7 +198,7 @@ final class McpStateModuleTest extends TestCase
         self::assertStringContainsString('file://', $entry['value']);
         self::assertStringContainsString('mcp_server.server was replaced', $entry['description']);
         self::assertStringContainsString('mcp_server.shared_tempstore_session_store', $entry['description']);
-        self::assertStringContainsString('lock for each session was replaced', $entry['description']);
+        self::assertStringContainsString('lock for each session was removed', $entry['description']);
     }
 
     public function testTheStatusReportSaysThatThereWasNothingToReplace(): void

@@ -1,22 +1,24 @@
 <?php
 
 /**
- * Stubs of the extension `mcp_state`: what the Composer library builds on. Internal; use `McpState\Store`.
+ * Stubs of the extension `mcp_state`, on which the Composer library is built. Applications use `McpState\Store`.
  *
- * Every call is one transaction on one session (docs/design.md, section 4) or a read of it. Durations are milliseconds,
- * sizes bytes, messages and payloads are UTF-8 text, attribute values are JSON text. A failure is thrown as
- * {@see Failure}, with the number of its kind as the code.
+ * Every call is one transaction on one session (docs/design.md, section 4). Durations are in milliseconds, sizes in
+ * bytes. Messages and payloads are UTF-8 text, and attribute values are JSON text. A call that fails throws
+ * {@see Failure}, whose code is the number of the kind of failure.
  */
 
 namespace McpState\Native;
 
-/** The number the Composer library checks: it changes when a signature or a number below changes. */
+/**
+ * The version of this API, which the Composer library checks. It changes when a signature or a number below changes.
+ */
 const API_VERSION = 1;
 
-/** The version of the extension, as in `Cargo.toml`. */
+/** The version of the extension, from `Cargo.toml`. */
 const VERSION = '0.1.0';
 
-/** Kinds of {@see Failure}: `getCode()`. The same numbers are the C library's status numbers. */
+/** The kinds of {@see Failure}, as returned by `getCode()`. The C library uses the same numbers for its status. */
 final class FailureKind
 {
     public const INVALID_ARGUMENT = 1;
@@ -32,54 +34,55 @@ final class FailureKind
     public const INTERNAL = 11;
 }
 
-/** Any failure of the engine. The library turns it into the matching `McpState\Exception\*`. */
+/** A failure of the engine. The Composer library turns it into the matching `McpState\Exception\*`. */
 final class Failure extends \RuntimeException
 {
-    /** The limit's name for LIMIT_EXCEEDED, as in the DSN (`max_message_bytes`), else ''. */
+    /** For LIMIT_EXCEEDED the name of the limit, as in the DSN (`max_message_bytes`); otherwise empty. */
     public string $limit = '';
-    /** The limit, for LIMIT_EXCEEDED. */
+    /** For LIMIT_EXCEEDED the highest value that the limit allows. */
     public int $maximum = 0;
-    /** The value that would have passed it, for LIMIT_EXCEEDED. */
+    /** For LIMIT_EXCEEDED the value that would have exceeded the limit. */
     public int $actual = 0;
 }
 
-/** A store, opened once for each process and DSN. */
+/** A store, which each process opens only once for each DSN. */
 final class Engine
 {
     /**
-     * Opens the store that $dsn names, or the ini setting `mcp_state.dsn` when it is null.
+     * Opens the store that $dsn names. If $dsn is null, the ini setting `mcp_state.dsn` names it.
      *
      * @throws Failure
      */
     public static function open(#[\SensitiveParameter] ?string $dsn = null): Engine {}
 
-    /** The DSN in use, without passwords. */
+    /** Returns the DSN of the store without passwords. */
     public function dsn(): string {}
 
     /**
-     * Creates a session; null when $id is taken. A null $id is chosen at random (UUID v4); a null $ttlMs is the store's.
+     * Creates a session; null if a session with this $id exists. For a null $id, the session receives a random UUID v4.
+     * For a null $ttlMs, it has the store's `ttl_ms`.
      *
      * @throws Failure
      */
     public function createSession(?string $id = null, ?int $ttlMs = null, ?string $principal = null): ?Session {}
 
     /**
-     * The session named $id if it exists, has not expired, and belongs to $principal (or to nobody), else null.
+     * Returns the session with this $id if it exists and belongs to $principal or to nobody (G12), otherwise null.
      *
      * @throws Failure
      */
     public function openSession(string $id, ?string $principal = null): ?Session {}
 
     /**
-     * The waiting room, to which each exchange that waits for its client attaches; null when neither $places nor the
-     * store's `max_waiting` limits it.
+     * Returns the waiting room, whose owners are the exchanges that wait for their clients. Returns null if neither
+     * $places nor the store's `max_waiting` sets a limit.
      *
      * @throws Failure
      */
     public function waitingRoom(?int $places = null): ?Session {}
 
     /**
-     * Collects at most $limit expired sessions, and releases the dead owners met on the way.
+     * Collects at most $limit expired sessions, and releases the dead owners in the sessions that it visits (G11).
      *
      * @return array{sessions: int, owners: int, more: bool}
      * @throws Failure
@@ -87,7 +90,7 @@ final class Engine
     public function collect(int $limit = 100): array {}
 
     /**
-     * Counters and limits of the store.
+     * Returns the store's contents in numbers, its counters, its limits and its place.
      *
      * @return array{
      *     sessions: int,
@@ -104,17 +107,18 @@ final class Engine
     public function stats(): array {}
 
     /**
-     * Appends $message to the ring of $topic and returns its number; numbers of one topic rise by one.
+     * Appends $message to the ring of $topic and returns its number. The numbers of one topic rise by one.
      *
      * @throws Failure
      */
     public function publish(string $topic, string $message): int {}
 
-    /** The number of the newest message of $topic, 0 when there is none. @throws Failure */
+    /** Returns the number of the newest message of $topic, or 0 if there is none. @throws Failure */
     public function cursor(string $topic): int {}
 
     /**
-     * Messages of $topic after $cursor, oldest first. `missed` counts the ones the ring has dropped already.
+     * Returns the messages of $topic that follow $cursor, oldest first. `missed` is the number of messages that the
+     * ring has already dropped.
      *
      * @return array{messages: list<array{int, string}>, cursor: int, missed: int}
      * @throws Failure
@@ -122,22 +126,22 @@ final class Engine
     public function since(string $topic, int $cursor, int $max = 100): array {}
 
     /**
-     * Waits for at most one second, and at most $waitMs, for a message of $topic after $cursor.
+     * Waits at most one second, and at most $waitMs, for a message of $topic that follows $cursor (G9).
      *
      * @return bool whether there is one
      * @throws Failure
      */
     public function waitSince(string $topic, int $cursor, int $waitMs): bool {}
 
-    /** True the first time $key is seen within $ttlMs, false afterwards. @throws Failure */
+    /** Returns true for the first use of $key within $ttlMs, and false for all others. @throws Failure */
     public function consumeOnce(string $key, int $ttlMs): bool {}
 }
 
 /**
- * A session as one process holds it: its id, incarnation and principal. Every operation of a session that was destroyed,
- * expired or evicted fails with SESSION_NOT_FOUND, also when a new session has taken the id (G7).
+ * A session as one process holds it: its id, incarnation and principal. After the session was destroyed, has expired or
+ * was evicted, every operation fails with SESSION_NOT_FOUND, even if a new session has taken the id (G7).
  *
- * $owner is always a token that {@see attach()} returned; an owner that was released fails with OWNER_EXPIRED.
+ * $owner is always a token that {@see attach()} returned. Operations of a released owner fail with OWNER_EXPIRED.
  */
 final class Session
 {
@@ -149,10 +153,10 @@ final class Session
     public const INTEREST_CANCELLATION = 4;
 
     public const WAIT_READY = 1;
-    /** The slice or $waitMs ended with nothing of interest. */
+    /** The slice or $waitMs ended without an event of interest. */
     public const WAIT_DEADLINE = 2;
     public const WAIT_DESTROYED = 3;
-    /** A signal arrived: let PHP handle it and wait again. */
+    /** A signal arrived. PHP handles it now; call `wait()` again afterwards. */
     public const WAIT_INTERRUPTED = 4;
 
     public const CLAIM_ANSWERED = 1;
@@ -183,14 +187,14 @@ final class Session
 
     public function id(): string {}
 
-    /** Renews the session's expiry; false when it no longer exists. @throws Failure */
+    /** Renews the session's expiry; false if the session has ended. @throws Failure */
     public function touch(): bool {}
 
-    /** Ends the session for good; false when it no longer existed. @throws Failure */
+    /** Ends the session for good (G7); false if it had already ended. @throws Failure */
     public function destroy(): bool {}
 
     /**
-     * Counts, ages, and late responses by reason.
+     * Returns the session's counts, ages and sizes, and its number of late responses by reason.
      *
      * @return array{
      *     id: string,
@@ -211,89 +215,110 @@ final class Session
      */
     public function stats(): array {}
 
-    /** A new owner's token (32 hexadecimal digits). It ends at the end of this PHP request at the latest. @throws Failure */
+    /**
+     * Attaches an owner and returns its token (32 hexadecimal digits). It ends no later than this PHP request. @throws
+     * Failure
+     */
     public function attach(int $kind, ?int $leaseMs = null): string {}
 
     /** Renews the owner's lease. @throws Failure */
     public function renew(string $owner): void {}
 
     /**
-     * Ends the owner; null when it had ended already.
+     * Ends the owner; null if it had already ended.
      *
      * @return array{dropped: int, abandoned: int}|null
      * @throws Failure
      */
     public function detach(string $owner): ?array {}
 
-    /** The JSON text of the value under the dotted $key, null when absent. @throws Failure */
+    /** Returns the JSON text of the value under the dotted $key; null if there is none. @throws Failure */
     public function get(string $key): ?string {}
 
-    /** All attributes as the JSON text of one object. @throws Failure */
+    /** Returns all attributes as the JSON text of one object. @throws Failure */
     public function all(): string {}
 
-    /** @throws Failure */
+    /** Stores the JSON text as the value under $key, in place of all values below it. @throws Failure */
     public function set(string $key, string $json): void {}
 
-    /** Whether there was something to remove. @throws Failure */
+    /** Removes the value under $key; false if there was none. @throws Failure */
     public function remove(string $key): bool {}
 
-    /** The value, removed. @throws Failure */
+    /** Removes the value under $key and returns it; null if there was none. @throws Failure */
     public function take(string $key): ?string {}
 
-    /** Whether $json was put: false when $key had a value that is not null. @throws Failure */
+    /** Stores $json if $key has no value or null, and tells whether it did. @throws Failure */
     public function putIfAbsent(string $key, string $json): bool {}
 
-    /** Whether $key held $expected (null: was absent or null), as JSON values, and now holds $json (null: is removed). @throws Failure */
+    /**
+     * Stores $json (null: removes the value) if the value under $key equals $expected as JSON (null: if there is none
+     * or it is null), and tells whether it did.
+     *
+     * @throws Failure
+     */
     public function compareAndSet(string $key, ?string $expected, ?string $json): bool {}
 
     /**
-     * Applies all changes at once, in order: JSON text sets, null removes.
+     * Applies all changes in order in one transaction. A JSON text sets the value, and null removes it.
      *
      * @param list<array{string, ?string}> $changes
      * @throws Failure
      */
     public function patch(array $changes): void {}
 
-    /** The message's sequence number among the owner's. @throws Failure */
+    /** Queues a message and returns its sequence number among the owner's messages. @throws Failure */
     public function enqueueOutgoing(string $owner, string $message, string $context = ''): int {}
 
-    /** @return list<array{int, string, string}> sequence number, message, context; removed @throws Failure */
+    /**
+     * Removes the owner's next messages and returns them.
+     *
+     * @return list<array{int, string, string}> sequence number, message, context
+     * @throws Failure
+     */
     public function takeOutgoing(string $owner, int $max = 100): array {}
 
-    /** @return list<array{int, string, string}> sequence number, message, context; kept @throws Failure */
+    /**
+     * Returns the owner's next messages and keeps them until {@see acknowledge()}.
+     *
+     * @return list<array{int, string, string}> sequence number, message, context
+     * @throws Failure
+     */
     public function peekOutgoing(string $owner, int $max = 100): array {}
 
-    /** How many messages up to and with sequence number $upTo were removed. @throws Failure */
+    /** Removes the messages up to and including sequence number $upTo, and returns their number. @throws Failure */
     public function acknowledge(string $owner, int $upTo): int {}
 
-    /** Queues a message for whichever stream owner takes it first; its number among the broadcasts. @throws Failure */
+    /**
+     * Queues a broadcast, which one stream owner takes, and returns its number among the broadcasts. @throws Failure
+     */
     public function enqueueBroadcast(string $message, string $context = ''): int {}
 
-    /** An integer no other request of this session has. @throws Failure */
+    /** Returns an integer that no other request of this session has (G5). @throws Failure */
     public function nextRequestId(): int {}
 
     /**
-     * Registers a pending request; null when $id is taken, else the time left in milliseconds. Without $timeoutMs it
-     * has the store's `request_timeout_ms`.
+     * Registers a pending request and returns the milliseconds until its deadline; null if $id is taken. For a null
+     * $timeoutMs, the request has the store's `request_timeout_ms`.
      *
      * @throws Failure
      */
     public function registerPending(string $owner, int $id, ?int $timeoutMs = null, string $method = ''): ?int {}
 
     /**
-     * Gives $message (a JSON object without `id`) an id, registers it and queues it, all at once. Without $timeoutMs
-     * it waits for the store's `request_timeout_ms`.
+     * Gives $message (a JSON object without `id`) an id, registers the pending request and queues the message, in one
+     * transaction. For a null $timeoutMs, the request has the store's `request_timeout_ms`.
      *
      * @return int the id
      * @throws Failure
      */
     public function sendRequest(string $owner, string $message, ?int $timeoutMs = null, string $context = ''): int {}
 
-    /** DELIVERED or LATE_*. @throws Failure */
+    /** Delivers a client's response (G4). Returns DELIVERED or LATE_*. @throws Failure */
     public function deliverResponse(int $id, string $payload): int {}
 
     /**
-     * CLAIM_*; the payload of CLAIM_ANSWERED; the milliseconds left of CLAIM_WAITING.
+     * Claims the request (G2). Returns CLAIM_*, the payload for CLAIM_ANSWERED, and the milliseconds left for
+     * CLAIM_WAITING.
      *
      * @return array{int, ?string, ?int}
      * @throws Failure
@@ -301,21 +326,32 @@ final class Session
     public function claim(string $owner, int $id): array {}
 
     /**
-     * The owner's next resolved request, removed: id, CLAIM_*, payload. Null when none is.
+     * Removes the owner's next resolved request and returns its id, CLAIM_* and payload; null if none is resolved.
      *
      * @return array{int, int, ?string}|null
      * @throws Failure
      */
     public function claimAny(string $owner): ?array {}
 
-    /** @return list<int> ids of the owner's requests whose deadline passed; removed @throws Failure */
+    /**
+     * Removes the owner's requests whose deadline has passed, and returns their ids.
+     *
+     * @return list<int>
+     * @throws Failure
+     */
     public function resolveTimeouts(string $owner): array {}
 
-    /** CANCEL_CANCELLED, _UNKNOWN, _ALREADY_ANSWERED, _TIMED_OUT, _ALREADY_CANCELLED or _NOT_OWNER. @throws Failure */
+    /**
+     * Cancels a pending request. Returns CANCEL_CANCELLED, _UNKNOWN, _ALREADY_ANSWERED, _TIMED_OUT, _ALREADY_CANCELLED
+     * or _NOT_OWNER.
+     *
+     * @throws Failure
+     */
     public function cancelPending(string $owner, int $id): int {}
 
     /**
-     * The owner's pending requests: id, CLAIM_* as a claim would say now, milliseconds left (0 unless waiting), method.
+     * Lists the owner's pending requests: id, the CLAIM_* that a claim would return now, milliseconds left (0 unless
+     * waiting), method.
      *
      * @return list<array{int, int, int, string}>
      * @throws Failure
@@ -323,34 +359,37 @@ final class Session
     public function pending(string $owner): array {}
 
     /**
-     * All pending requests of the session, whoever owns them; the same shape as {@see pending()}.
+     * Lists the pending requests of all owners, in the form of {@see pending()}.
      *
      * @return list<array{int, int, int, string}>
      * @throws Failure
      */
     public function allPending(): array {}
 
-    /** The payload of the owner's answered request $id without claiming it, else null. @throws Failure */
+    /** Returns the payload of the owner's answered request $id without claiming it, otherwise null. @throws Failure */
     public function peekResponse(string $owner, int $id): ?string {}
 
     /**
-     * One slice of waiting: at most one second and at most $waitMs, for something of $interest (INTEREST_*, added up)
-     * newer than $after. The second number is the new $after.
+     * Waits for one slice of at most one second and at most $waitMs, for an event of $interest (a sum of INTEREST_*)
+     * that is newer than $after (G9). The second number is the next $after.
      *
      * @return array{int, int} WAIT_*, cursor
      * @throws Failure
      */
     public function wait(string $owner, int $interest, int $after, int $waitMs): array {}
 
-    /** False: a request with this id is in flight and the policy is POLICY_REJECT. @throws Failure */
+    /**
+     * Registers an in-flight request (G6). Returns false if its id is in flight and the policy is POLICY_REJECT.
+     * @throws Failure
+     */
     public function beginRequest(string $owner, int|string $id, int $policy = self::POLICY_ISOLATE): bool {}
 
-    /** Whether the request was cancelled while in flight; null when it was not in flight. @throws Failure */
+    /** Ends an in-flight request, and tells whether it was cancelled; null if it was not in flight. @throws Failure */
     public function finishRequest(string $owner, int|string $id): ?bool {}
 
-    /** Whether the client cancelled this request of the owner. @throws Failure */
+    /** Tells whether the client cancelled this request of the owner. @throws Failure */
     public function isCancelled(string $owner, int|string $id): bool {}
 
-    /** CANCEL_CANCELLED, _UNKNOWN or _AMBIGUOUS. @throws Failure */
+    /** Cancels an in-flight request. Returns CANCEL_CANCELLED, _UNKNOWN or _AMBIGUOUS. @throws Failure */
     public function cancelRequest(int|string $id): int {}
 }

@@ -5,7 +5,7 @@ mcp_state
 --FILE--
 <?php
 
-// The stubs are loaded under another namespace; then both sides are written down by reflection and compared.
+// The test loads the stubs under another namespace, describes both sides by reflection, and compares the descriptions.
 $stub = file_get_contents(__DIR__ . '/../stubs/mcp_state.stub.php');
 $stub = str_replace('namespace McpState\Native;', 'namespace Stub\McpState\Native;', $stub, $count);
 eval('?>' . $stub);

@@ -1,5 +1,5 @@
 --TEST--
-Engines and sessions come from the extension only, and are not copied
+Only the extension creates engines and sessions, and PHP cannot copy them
 --EXTENSIONS--
 mcp_state
 --FILE--
@@ -29,7 +29,7 @@ foreach (
     }
 }
 
-// Whatever happened: the process lives, and the session works.
+// The process still lives, and the session works.
 $session->set('k', '1');
 var_dump($session->get('k'));
 ?>

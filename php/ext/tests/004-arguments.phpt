@@ -1,5 +1,5 @@
 --TEST--
-Arguments may be named; a wrong number or type is PHP's own error; a required one may be null only where the stubs say so
+Arguments can be named; PHP reports a wrong number or type; only arguments that the stubs declare nullable can be null
 --EXTENSIONS--
 mcp_state
 --FILE--

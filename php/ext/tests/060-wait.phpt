@@ -24,7 +24,7 @@ var_dump($status === Session::WAIT_DEADLINE);
 $s->enqueueBroadcast('{}');
 var_dump($s->wait($owner, $all, $after, 1000)[0] === Session::WAIT_READY);
 
-// A child sends signals until one lands in a wait, which then returns to PHP for its handler.
+// A child sends signals until one interrupts a wait, which then returns so that PHP runs the handler.
 $s->takeOutgoing($owner);
 pcntl_async_signals(true);
 $handled = 0;

@@ -36,7 +36,7 @@ show('patch of nonsense', fn () => $s->patch([['k', 'no json']]));
 show('message too long', fn () => memory_session('max_message_bytes=10')->enqueueBroadcast('"0123456789"'));
 show('dsn', fn () => Engine::open('memory://?no_such_option=1'));
 
-// Of the wrong type: PHP's own errors, whatever the caller's strictness.
+// For a wrong type, PHP throws its own error, with and without strict types.
 foreach (
     [
         fn () => $s->get([]),
@@ -60,7 +60,7 @@ foreach (
     }
 }
 
-// Every method with every kind of odd value: whatever it says, it must say it in PHP.
+// Every method receives every kind of odd value, and must return or throw.
 $odd = [null, true, -1, 0, PHP_INT_MIN, PHP_INT_MAX, 1.5, NAN, '', "\0", "\xff", str_repeat('[', 200_000), [], [[]],
     [['a', 'b', 'c']], new stdClass(), $s, STDIN, fn () => 1];
 $calls = 0;

@@ -6,7 +6,7 @@ mcp_state
 <?php
 require __DIR__ . '/native.inc';
 
-// One process serves all of these requests, so its memory store lasts from one to the next.
+// One process serves all of these requests, so that its memory store persists between them.
 $server = Server::start(<<<'PHP'
     use McpState\Native\Engine;
 

@@ -1,5 +1,5 @@
 --TEST--
-A store opened before a fork works on both sides, and the child's end leaves the parent's owners
+A store that is opened before a fork works in both processes, and the end of the child keeps the parent's owners
 --EXTENSIONS--
 mcp_state
 pcntl

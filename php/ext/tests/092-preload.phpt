@@ -1,5 +1,5 @@
 --TEST--
-No store is opened during opcache preload, where PHP may be another user and has not forked yet
+Opening a store fails during opcache preload, where PHP may run as another user and has not forked yet
 --EXTENSIONS--
 mcp_state
 opcache

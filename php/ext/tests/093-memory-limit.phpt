@@ -1,5 +1,5 @@
 --TEST--
-A result that does not fit the memory limit ends its request, not the process, and leaves the store in order
+A result that exceeds the memory limit ends the request, but neither ends the process nor damages the store
 --EXTENSIONS--
 mcp_state
 --FILE--

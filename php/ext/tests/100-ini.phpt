@@ -1,5 +1,5 @@
 --TEST--
-mcp_state.dsn names the store where none is given; limits come from the ini, and the DSN's options go over them
+mcp_state.dsn names the default store; limits come from the ini, and the options of the DSN override them
 --EXTENSIONS--
 mcp_state
 --INI--
@@ -26,7 +26,7 @@ $p = $t->attach(1);
 $t->registerPending($p, 1, 1000);
 show('over the ini', fn () => $t->registerPending($p, 2, 1000) > 0);
 
-// The DSN may be set for a directory (PERDIR), limits only for the system.
+// A directory can set the DSN (PERDIR); only the system can set limits.
 var_dump(ini_set('mcp_state.dsn', 'memory://'), ini_set('mcp_state.max_owners', '5'));
 
 foreach (ini_get_all('mcp_state') as $name => $setting) {

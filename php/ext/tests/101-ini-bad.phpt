@@ -1,5 +1,5 @@
 --TEST--
-A limit that makes no sense is said when a store is opened, not ignored
+Opening a store reports an invalid limit instead of ignoring it
 --EXTENSIONS--
 mcp_state
 --INI--

@@ -39,7 +39,7 @@ foreach ([null, 'redis://user:secret@127.0.0.1:1?retry_ms=1', 'redis://user:secr
     }
 }
 
-// Where the answer is HTML, the text is escaped.
+// The text is escaped if the response is HTML.
 $server = Server::start('phpinfo(INFO_MODULES);');
 $page = $server->get('/');
 says('page', $page);

@@ -1,5 +1,5 @@
 --TEST--
-docs/settings.md tells every ini setting with its default
+docs/settings.md lists every ini setting with its default
 --EXTENSIONS--
 mcp_state
 --FILE--
@@ -20,9 +20,9 @@ foreach ([...$times[1], ...preg_grep('/^max_/', $limits ? array_keys($defaults) 
 }
 
 $there = array_map(fn (array $setting) => $setting['global_value'], ini_get_all('mcp_state'));
-echo 'not told, or otherwise: ', json_encode(array_diff_assoc($there, $told)), "\n";
-echo 'told and not there: ', json_encode(array_diff_assoc($told, $there)), "\n";
+echo 'undocumented or different: ', json_encode(array_diff_assoc($there, $told)), "\n";
+echo 'documented but missing: ', json_encode(array_diff_assoc($told, $there)), "\n";
 ?>
 --EXPECT--
-not told, or otherwise: []
-told and not there: []
+undocumented or different: []
+documented but missing: []

@@ -1,5 +1,5 @@
 --TEST--
-Two processes share a directory store
+Two processes share a store in a directory
 --EXTENSIONS--
 mcp_state
 --FILE--

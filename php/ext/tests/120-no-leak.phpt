@@ -1,5 +1,5 @@
 --TEST--
-Nothing is kept of a session, an owner, a result or a failure once PHP has let it go
+PHP frees sessions, owners, results and failures completely
 --EXTENSIONS--
 mcp_state
 --FILE--

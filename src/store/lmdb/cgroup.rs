@@ -1,26 +1,25 @@
-//! What the memory cgroups of this process leave it.
+//! The free memory of this process's memory cgroups.
 //!
-//! Pages of a tmpfs are charged to the memory cgroup of the process that first touches them, and a cgroup that is full has one of
-//! its processes killed: a store in shared memory must stop before. A process is in a cgroup of version 1 or 2, and every
-//! cgroup above that one has a limit of its own. What lies above the mount is not visible from a container; there the container's
-//! own limit is the one that binds.
+//! The kernel charges a tmpfs page to the memory cgroup of the process that first touches it, and kills a process of a full
+//! cgroup. So a store in shared memory must stop before that. A process is in a cgroup of version 1 or 2, and every cgroup above it
+//! may have a limit too. From a container, cgroups above its mount are not visible; there the container's own limit binds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A limit as large as this is none: version 1 shows the largest number of pages there can be.
+/// A limit of this size means no limit: version 1 shows the largest possible number of pages.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// The memory cgroups of this process that have a limit, from its own upwards.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups(Vec<Cgroup>);
 
-/// How full a cgroup is.
+/// The use of a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filling {
     pub(super) path: PathBuf,
     pub(super) limit: u64,
-    /// Bytes that the kernel can still give, pages of files that it can drop included.
+    /// Bytes that the kernel can still give, including the file pages that it can drop.
     pub(super) free: u64,
 }
 
@@ -30,7 +29,7 @@ struct Cgroup {
     names: &'static Names,
 }
 
-/// What the files of a version are called.
+/// The names of a version's files.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     limit: &'static str,
@@ -53,7 +52,7 @@ impl Cgroups {
         Self::beneath(Path::new("/"))
     }
 
-    /// Those that `proc` and the mounts beneath `root` show.
+    /// The cgroups that `proc` and the mounts below `root` show.
     fn beneath(root: &Path) -> Self {
         let read = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
         let (memberships, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
@@ -76,7 +75,7 @@ impl Cgroups {
         Self(found)
     }
 
-    /// The cgroup that leaves least, if any has a limit.
+    /// The cgroup with the least free memory, if any has a limit.
     pub(super) fn fullest(&self) -> Option<Filling> {
         self.0.iter().filter_map(Cgroup::filling).min_by_key(|filling| filling.free)
     }
@@ -101,7 +100,7 @@ impl Cgroup {
     }
 }
 
-/// A line of `mountinfo`: a cgroup file system, and which of its cgroups is mounted where.
+/// A line of `mountinfo`: a cgroup file system, its mounted cgroup, and the mount point.
 struct Mount<'l> {
     root: &'l str,
     point: &'l str,
@@ -121,7 +120,7 @@ impl<'l> Mount<'l> {
         self.kind == kind && (kind == "cgroup2" || self.options.split(',').any(|option| option == "memory"))
     }
 
-    /// The directories from the cgroup `path` up to what is mounted at `top`.
+    /// The directories from the cgroup `path` up to the mounted cgroup at `top`.
     fn levels(&self, top: &Path, path: &str) -> impl Iterator<Item = PathBuf> {
         // Where the path leads outside of the mount, the mount is what this process is known by.
         let inside = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(""));

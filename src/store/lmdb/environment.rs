@@ -1,12 +1,12 @@
-//! LMDB behind a safe interface: the one place that calls its C functions.
+//! LMDB behind a safe interface. Only this module, [`super::transaction`] and [`super::free_pages`] call its C functions.
 //!
 //! Invariants: an [`Environment`] is opened once per file and process and never closed while the process lives (closing would
 //! drop this process's locks on the lock file); no transaction outlives the call that began it; a thread has at most one
 //! transaction. All rows are in the unnamed database.
 //!
-//! One exception to "never closed": when writing a meta page has failed, LMDB lets nobody use that environment again. It is
-//! then closed and opened anew while no thread has a transaction; the guard, which stays locked, tells other processes that
-//! this one still has the store.
+//! One exception to "never closed": after a failed write of a meta page LMDB refuses every further use of the environment. This
+//! process then closes it and opens it anew while no thread has a transaction. The guard stays locked and tells other processes
+//! that this one still has the store.
 
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
@@ -25,11 +25,11 @@ use crate::ids::random_bytes;
 /// An open LMDB environment.
 pub(super) struct Environment {
     opening: Opening,
-    /// Shared by transactions; exclusive while the environment is opened anew.
+    /// Transactions hold it shared; opening anew holds it exclusively.
     pub(super) handle: RwLock<Handle>,
 }
 
-/// LMDB's handle; null when it could not be opened anew.
+/// LMDB's handle; null when opening anew has failed.
 pub(super) struct Handle {
     pub(super) env: *mut ffi::MDB_env,
     pub(super) dbi: ffi::MDB_dbi,
@@ -37,7 +37,7 @@ pub(super) struct Handle {
     pub(super) page_size: u64,
     /// Random, so that revisions of different files are different.
     pub(super) salt: u64,
-    /// Snapshots that have been read and given back: to renew one is less than to begin another.
+    /// Read transactions that are reset: renewing one costs less than beginning another.
     pub(super) resting: Mutex<Vec<Resting>>,
 }
 
@@ -47,14 +47,14 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-/// How an environment is opened.
+/// The parameters of an environment.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     pub(super) directory: PathBuf,
     pub(super) map_bytes: usize,
     pub(super) readers: u32,
     pub(super) sync: bool,
-    /// Pages are written through the map, all of which must be allocated: LMDB makes the file as long as the map.
+    /// Whether pages are written through the map, all of which must be allocated: LMDB makes the file as long as the map.
     pub(super) write_map: bool,
     pub(super) mode: libc::mode_t,
 }
@@ -66,7 +66,7 @@ impl Environment {
         Ok(Self { opening, handle })
     }
 
-    /// Closes an environment that was opened in vain: nobody else of this process has its files open.
+    /// Closes an environment whose files nothing else in this process has open.
     pub(super) fn close(self) {
         self.handle.into_inner().close();
     }
@@ -86,29 +86,29 @@ impl Environment {
         Ok(())
     }
 
-    /// A snapshot to read.
+    /// Begins a read transaction.
     pub(super) fn read(&self) -> Result<Transaction<'_>, StoreError> {
         Transaction::begin(self, ffi::MDB_RDONLY)
     }
 
-    /// The right to write, once no other process has it.
+    /// Begins the write transaction, after every other writer has ended.
     pub(super) fn write(&self) -> Result<Transaction<'_>, StoreError> {
         Transaction::begin(self, 0)
     }
 
-    /// Frees the reader slots of processes that have ended. How many.
+    /// Frees the reader slots of processes that have ended. Returns how many.
     pub(super) fn clear_dead_readers(&self) -> Result<u32, StoreError> {
         self.handle.read().clear_dead_readers(self.path())
     }
 
-    /// The table of readers.
+    /// The readers in LMDB's reader table.
     pub(super) fn readers(&self) -> Vec<Reader> {
         self.handle.read().readers()
     }
 }
 
 impl Handle {
-    /// The table of readers, one text line each, as LMDB shows it: pid, thread, transaction.
+    /// The reader table as LMDB prints it, one line a reader: pid, thread, transaction.
     pub(super) fn readers(&self) -> Vec<Reader> {
         extern "C" fn collect(line: *const std::ffi::c_char, lines: *mut c_void) -> c_int {
             // SAFETY: LMDB passes a NUL-terminated line, and back the pointer to the String below.
@@ -237,8 +237,8 @@ impl Handle {
     }
 }
 
-/// Sees to it that no program started from this process has the data file open: of all its descriptors, LMDB opens this one to
-/// last beyond an exec.
+/// Makes the descriptor of the data file close on exec, so that no started program has it open. LMDB sets the flag on all its other
+/// descriptors.
 ///
 /// # Safety
 /// The environment must be open.
@@ -275,7 +275,7 @@ pub(super) fn failed(action: &'static str, path: &Path, result: c_int) -> StoreE
     check(action, path, result).expect_err("it failed")
 }
 
-/// What opening an environment came to: of what a process has too little is told by the number alone.
+/// Turns the result of opening an environment into an error that names the exhausted resource.
 fn check_opened(opening: &Opening, result: c_int) -> Result<(), StoreError> {
     let path = opening.directory.as_path();
     match result {
@@ -286,7 +286,7 @@ fn check_opened(opening: &Opening, result: c_int) -> Result<(), StoreError> {
     }
 }
 
-/// The one place where LMDB's numbers become errors.
+/// The one place that turns LMDB's numbers into errors.
 pub(super) fn check(action: &'static str, path: &Path, result: c_int) -> Result<(), StoreError> {
     match result {
         ffi::MDB_SUCCESS => Ok(()),
@@ -313,7 +313,7 @@ fn describe(result: c_int) -> String {
     unsafe { CStr::from_ptr(ffi::mdb_strerror(result)) }.to_string_lossy().into_owned()
 }
 
-/// LMDB's version, and the size of the lock that processes share: what must be equal for two libraries to share a store.
+/// LMDB's version and the size of a mutex: two libraries share a store only when both are equal.
 pub(super) fn lock_format() -> String {
     // SAFETY: null pointers mean that the numbers are not wanted; the string is static.
     let version = unsafe { CStr::from_ptr(ffi::mdb_version(ptr::null_mut(), ptr::null_mut(), ptr::null_mut())) };

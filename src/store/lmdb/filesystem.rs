@@ -1,14 +1,14 @@
-//! Which file system a store lies on.
+//! The file systems that a store refuses.
 //!
-//! Whatever a store maps is allocated first, so that writing to it can never want for space: that would end the process with
-//! SIGBUS. On a file system that writes changed data elsewhere (copy on write), or on another machine, an allocated block
-//! means nothing. So a store there is refused by the name of the file system, before anything is made.
+//! A store allocates what it maps, so that no write to the map lacks space: the kernel would end the process with SIGBUS. On a
+//! copy-on-write file system, or on another machine, an allocated block guarantees nothing. So a store there is refused by the
+//! name of the file system, before anything is made.
 
 use std::path::Path;
 
 use crate::error::StoreError;
 
-/// File systems on which what is allocated may still want for space: by the number that statfs(2) tells, and by name.
+/// File systems on which a write to an allocated block may still lack space: the magic number of statfs(2), and the name.
 #[cfg(target_os = "linux")]
 const REFUSED: [(u32, &str); 15] = [
     (0x9123_683e, "btrfs"),
@@ -28,15 +28,15 @@ const REFUSED: [(u32, &str); 15] = [
     (0x0bd0_0bd0, "Lustre"),
 ];
 
-/// The file systems whose files are memory.
+/// The file systems that keep files in memory.
 #[cfg(target_os = "linux")]
 const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Refuses a place, there or not, whose file system cannot keep the promise above.
+/// Refuses a path, existing or not, on one of these file systems.
 pub(super) fn check(path: &Path) -> Result<(), StoreError> {
     let Some(name) = path.ancestors().find_map(magic).and_then(refused) else { return Ok(()) };
     let reason = format!(
-        "it is on {name}, where writing to a mapped file can end the process when space is short, whatever is allocated; use shm://, or a directory on ext4, XFS or tmpfs (copy the store there while nobody uses it)"
+        "it is on {name}, where writing to a mapped file can end the process when space is short, whatever is allocated; use shm://, or a directory on ext4, XFS or tmpfs (copy the store there while no process uses it)"
     );
     Err(StoreError::Unsafe { path: path.to_owned(), reason })
 }

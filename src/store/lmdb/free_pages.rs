@@ -9,19 +9,19 @@ use super::environment::{Environment, Handle, check, failed};
 use super::transaction::{Cursor, Ended, NOTHING, bytes_of};
 use crate::error::StoreError;
 
-/// What a commit left behind it. The snapshots of that commit, and of those before, show no page from its end on: such a page can
-/// be given back although LMDB does not use it again while they are open.
+/// A commit and the end of its data. The snapshots of this commit, and of those before, show no page from that end on. Such a page
+/// can be given back although LMDB does not reuse it while the snapshots are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Horizon {
     /// The number of the commit.
     pub(super) number: u64,
-    /// The first page behind its data.
+    /// The first page past its data.
     pub(super) end_page: u64,
 }
 
 impl Environment {
-    /// Keeps writers out while `job` is given the pages, in rising order, that are free and that no snapshot shows, and how many
-    /// bytes a page has. `horizon` lets it see past old snapshots, see [`Horizon`].
+    /// Excludes writers while `job` runs with the free pages that no snapshot shows, in rising order, and the bytes of a page. With a
+    /// `horizon` that includes pages younger than old snapshots, see [`Horizon`].
     pub(super) fn with_free_pages<T>(
         &self,
         horizon: Option<Horizon>,
@@ -31,7 +31,7 @@ impl Environment {
         let writer = Ended(handle.begin(0).map_err(|result| failed("begin a transaction", path, result))?);
         // SAFETY: the transaction is live.
         let last_commit = unsafe { ffi::mdb_txn_id(writer.0) as u64 } - 1;
-        // A reader that comes now gets the last commit: there is no other before the writer has ended.
+        // A reader that begins now gets the last commit, since this writer has not ended.
         let snapshots: Vec<_> = handle.readers().iter().filter_map(|reader| reader.transaction).collect();
         let oldest_after = |number| snapshots.iter().copied().filter(|&of| of > number).fold(last_commit, u64::min);
         let oldest = snapshots.iter().copied().fold(last_commit, u64::min);
@@ -46,8 +46,7 @@ impl Environment {
 }
 
 impl Handle {
-    /// The free pages of the last commit that transactions before `oldest` freed, as far as `is_wanted` says of transaction and
-    /// page.
+    /// The free pages of the last commit that were freed by transactions before `oldest`, filtered by transaction and page.
     fn pages_freed_before(
         &self,
         oldest: u64,

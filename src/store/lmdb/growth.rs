@@ -1,9 +1,9 @@
-//! How large a store may become: what adds is refused before the data file, the file system, a memory cgroup or RLIMIT_FSIZE
-//! ends it, and early enough that what frees has room.
+//! The bound on a store's growth. Operations that add are refused before the data file, the file system, a memory cgroup or
+//! RLIMIT_FSIZE is full, and early enough that freeing operations still have room.
 //!
-//! Pages that a snapshot shows are not used again. One reader that is stopped would let the file grow with every change. So the
-//! file has at most [`FILE_LIMITS`] times the bytes that the store may use: the last of these parts is for what frees, which
-//! needs new pages for the pages it changes.
+//! LMDB does not reuse pages that a snapshot shows, so one stopped reader would let the file grow with every change. The file may
+//! therefore take at most [`FILE_LIMITS`] times the store's limit. The last of these parts is for freeing operations, which need
+//! new pages for the pages that they change.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,18 +15,18 @@ use super::{A_FEW, Files};
 use crate::error::StoreError;
 use crate::store::rows::Change;
 
-/// How many times the bytes that a store may use its data file may take.
+/// The most that a data file takes, as a multiple of the store's limit.
 pub(super) const FILE_LIMITS: u64 = 4;
-/// After so many bytes that were written there is a look at what the memory cgroups leave.
-const BETWEEN_LOOKS: u64 = 256 << 10;
-/// What is left below RLIMIT_FSIZE for what frees: at most so much, and at most a quarter.
+/// The number of written bytes after which the memory cgroups are read again.
+const CGROUP_CHECK_BYTES: u64 = 256 << 10;
+/// The reserve below RLIMIT_FSIZE for freeing operations: at most this, and at most a quarter of the limit.
 const FILE_RESERVE: u64 = 1 << 20;
 
-/// What a process knows of the room for its store.
+/// What a process knows of the limits on its store.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     pub(super) cgroups: Cgroups,
-    /// Bytes that were written since the last look at the cgroups.
+    /// Bytes written since the cgroups were last read.
     written: AtomicU64,
     /// Whether RLIMIT_FSIZE was set when a request of this process last began.
     is_file_limited: AtomicBool,
@@ -35,12 +35,12 @@ pub(super) struct Growth {
 impl Growth {
     pub(super) fn new(cgroups: Cgroups) -> Self {
         let growth = Self { cgroups, ..Self::default() };
-        growth.look();
+        growth.read_limits();
         growth
     }
 
-    /// Looks whether files are limited: once a request, since a process can change its own limit.
-    pub(super) fn look(&self) {
+    /// Reads RLIMIT_FSIZE. Each request does so, since a process can change its own limit.
+    pub(super) fn read_limits(&self) {
         self.is_file_limited.store(file_size_limit().is_some(), Ordering::Relaxed);
     }
 
@@ -50,8 +50,8 @@ impl Growth {
 }
 
 impl Files {
-    /// Refuses a transaction that lengthens the data file from `before` bytes beyond what it may have, or takes what others need.
-    /// `limit` is how many bytes the store may use. What frees is not refused.
+    /// Refuses a transaction that lengthens the data file from `before` bytes past its bound, or that takes the last memory of a
+    /// cgroup. `limit` is the store's limit in bytes. Freeing transactions are never refused.
     pub(super) fn may_take(
         &self,
         transaction: &Transaction<'_>,
@@ -76,12 +76,12 @@ impl Files {
             }
         }
         let written = self.growth.written.fetch_add(transaction.written_bytes(), Ordering::Relaxed);
-        if written + transaction.written_bytes() < BETWEEN_LOOKS {
+        if written + transaction.written_bytes() < CGROUP_CHECK_BYTES {
             return Ok(());
         }
         if let Some(fullest) = self.growth.cgroups.fullest() {
             let room = Room::of_cgroup(&fullest);
-            if room.bytes < 2 * transaction.written_bytes() + BETWEEN_LOOKS {
+            if room.bytes < 2 * transaction.written_bytes() + CGROUP_CHECK_BYTES {
                 let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
                 return Err(StoreError::io("take memory for", &self.generation.path, error));
             }
@@ -90,7 +90,7 @@ impl Files {
         Ok(())
     }
 
-    /// The reader whose snapshot keeps most pages from being used again, if it is older than that of a short look.
+    /// The reader with the oldest snapshot, if that snapshot lags by more than a short read does.
     pub(super) fn old_reader(&self) -> Option<Reader> {
         let number = self.environment.read().ok()?.number();
         let is_old = |reader: &Reader| reader.transaction.is_some_and(|of| of + A_FEW < number);

@@ -3,20 +3,23 @@
 //! Files of a store:
 //!
 //! ```text
-//! DIRECTORY/init      locked by whoever is opening the store
-//! DIRECTORY/guard     every process holds a shared lock on it, and on data.mdb: who gets both exclusively is alone
-//! DIRECTORY/stamp     who made the files, and which generation is the store's (stamp.rs)
+//! DIRECTORY/init      locked by the process that opens the store
+//! DIRECTORY/guard     every process holds a shared lock on it, and on data.mdb: a process that gets both exclusively is alone
+//! DIRECTORY/stamp     what made the files, and which generation is current (stamp.rs)
 //! DIRECTORY/N/        the files of generation N:
-//!     bell                 counters to wake by (bell), allocated before it is mapped; made first and removed last
+//!     bell                 futex words to wake processes by (bell), allocated before it is mapped; made first and removed last
 //!     data.mdb, lock.mdb   LMDB's; the lock file is allocated before it is mapped
-//!     ballast              allocated space, given up when a full file system keeps a freeing operation from committing
+//!     ballast              allocated space, released when a freeing operation cannot commit on a full file system
 //! ```
 //!
-//! Invariants: a process opens the files of a generation once ([`registry`]) and never closes them; a child of a fork opens
-//! its own; live files are never replaced (a reset makes a new generation and retires the old bell; so does whoever finds that
-//! somebody else removed or replaced one); only files of this list are ever removed ([`ours`]). Whatever is mapped is
-//! allocated first, and LMDB's map is at least four times the logical limit, so that neither a full file system nor a full store can
-//! crash a process or keep it from freeing space.
+//! Invariants:
+//!
+//! * A process opens the files of a generation once ([`registry`]) and never closes them. A child of a fork opens its own.
+//! * Live files are never replaced. A reset makes a new generation and retires the old bell; so does a process that finds a file
+//!   removed or replaced by somebody else.
+//! * Only files of this list are ever removed ([`ours`]).
+//! * What is mapped is allocated first, and LMDB's map is at least four times the logical limit. So neither a full file system nor
+//!   a full store can crash a process or keep it from freeing space.
 
 mod cgroup;
 mod choice;
@@ -65,13 +68,13 @@ use reclaim::Reclaim;
 use room::Room;
 use writer_queue::WriterQueue;
 
-/// Space that is kept for freeing operations on a full file system, where it has room for that.
+/// Space that is reserved for freeing operations on a full file system.
 const BALLAST_BYTES: u64 = 1 << 20;
 
-/// In what steps less ballast is made do with.
+/// The step by which the ballast shrinks when the file system has no room for all of it.
 const BALLAST_STEP: u64 = 64 << 10;
 
-/// So many commits a reader may be behind without being named for it.
+/// The number of commits by which a snapshot may lag before its reader counts as old.
 const A_FEW: u64 = 16;
 
 /// Rows in an LMDB environment.
@@ -79,7 +82,7 @@ pub(crate) struct Lmdb {
     place: Place,
     settings: Settings,
     limit_bytes: u64,
-    /// What the limit comes from.
+    /// What the limit follows from, for `doctor`.
     limit_bound: String,
     files: RwLock<Arc<Files>>,
 }
@@ -90,7 +93,7 @@ pub(crate) fn read_stamp(text: &[u8]) -> Result<(), StoreError> {
     stamp::Stamp::parse(text, std::path::Path::new("stamp")).map(|_| ())
 }
 
-/// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty one.
+/// Empties the store of a place, whatever state its files are in; processes that use it go on with the empty store.
 pub(crate) fn reset(place: &Place, settings: &Settings) -> Result<(), Error> {
     let choice = choice::choose(place, settings)?;
     Ok(room::without_size_signal(|| opening::reset(choice))?)
@@ -101,7 +104,7 @@ pub(crate) fn require(place: &Place, settings: &Settings) -> Result<(), Error> {
     choice::require(place, settings)
 }
 
-/// The stores in the places where shared-memory stores are.
+/// The shared-memory stores of this machine.
 pub(crate) fn find() -> Vec<FoundStore> {
     place::find()
 }
@@ -114,7 +117,7 @@ struct Files {
     ballast: Mutex<Ballast>,
     /// Held for its shared lock.
     guard: File,
-    /// The same: tells that the store is open also when the guard has been removed.
+    /// Held for its shared lock too: it tells that the store is open even when the guard has been removed.
     data: File,
     growth: Growth,
     reclaim: Reclaim,
@@ -123,11 +126,11 @@ struct Files {
     generation: Directory,
     paths: PathCheck,
     fork_generation: u64,
-    /// How long the map is that pages are written through; none when they are written with calls.
+    /// The length of the map that pages are written through, in bytes; `None` when they are written with calls.
     write_map: Option<u64>,
-    /// How far the wall clock was from the boot clock when that was last noted in the rows.
+    /// The offset from the boot clock to the wall clock that the rows hold.
     wall_offset: AtomicU64,
-    /// How long the map is.
+    /// The length of the map, in bytes.
     map_bytes: u64,
 }
 
@@ -137,7 +140,7 @@ struct Ballast {
 }
 
 impl Lmdb {
-    /// Opens the store of a place, and makes it if it is not there.
+    /// Opens the store of a place, and makes it when it does not exist.
     pub(crate) fn open(place: &Place, settings: &Settings) -> Result<Self, Error> {
         let files = registry::open(place, settings)?;
         let wanted = settings.limit(Limit::StoreBytes);
@@ -156,13 +159,13 @@ impl Lmdb {
         Ok(Self { place: place.clone(), settings: settings.clone(), limit_bytes, limit_bound, files })
     }
 
-    /// The open files, of this process.
+    /// The open files of this process.
     fn files(&self) -> Result<Arc<Files>, StoreError> {
         let files = self.files.read().clone();
         if files.fork_generation == fork::generation() { Ok(files) } else { self.reopen() }
     }
 
-    /// Opens the store anew. The old files stay open, since a registry holds them: closing them could drop locks of the new ones.
+    /// Opens the store anew. The registry keeps the old files open, since closing them could drop locks of the new ones.
     fn reopen(&self) -> Result<Arc<Files>, StoreError> {
         let new = registry::open(&self.place, &self.settings).map_err(|error| match error {
             Error::Store(error) => error,
@@ -180,7 +183,7 @@ impl Lmdb {
         }
     }
 
-    /// Says of a full store what is full: its own limit, the map, or the file system.
+    /// Completes the error of a full store with what is full: the store's limit, the map, or the file system.
     fn full(&self, files: &Files, error: StoreError) -> StoreError {
         let what = match error {
             StoreError::Full { used: used @ 1.., needed, .. } => {
@@ -199,7 +202,7 @@ impl Lmdb {
             },
         };
         let used = files.environment.read().and_then(|transaction| transaction.used_bytes()).unwrap_or_default();
-        // Whoever reads an old snapshot keeps its pages from being used again.
+        // LMDB does not reuse the pages that an old snapshot shows.
         let reader = files.old_reader();
         let reader = reader.map_or(String::new(), |old| format!("; process {} keeps an old snapshot: end it", old.pid));
         let detail = format!(" ({what}{reader})");
@@ -208,7 +211,7 @@ impl Lmdb {
 }
 
 impl Files {
-    /// A snapshot to read. The first one of a thread waits for the mutex of LMDB's table of readers.
+    /// Begins a read transaction. The first one of a thread waits for the mutex of LMDB's reader table.
     fn begin_read(&self) -> Result<transaction::Transaction<'_>, StoreError> {
         thread_local! { static READ_LAST: Cell<usize> = const { Cell::new(0) }; }
         let this = std::ptr::from_ref(self) as usize;
@@ -231,20 +234,20 @@ impl Files {
         })
     }
 
-    /// What there is for the data of this store.
+    /// The room for all data of this store.
     fn whole_room(&self) -> Result<Room, StoreError> {
         let taken = self.data_bytes() + self.ballast.lock().bytes;
         Room::whole(&self.generation, &self.growth.cgroups, taken)
     }
 
-    /// What is left to write.
+    /// The room that is left.
     fn room_left(&self) -> Result<Room, StoreError> {
         let end = self.data.metadata().map_or(0, |metadata| metadata.len());
         Room::left(&self.generation, &self.growth.cgroups, end)
     }
 
-    /// Notes it in the rows when the wall clock has been set since it was last looked at. What cannot be noted now, on a full
-    /// file system, is noted at the next opening or collection.
+    /// Writes the offset of the wall clock into the rows when somebody has set the clock. When that fails, on a full file system, the
+    /// next opening or collection does it.
     fn note_wall_offset(&self) {
         let now = stamp::wall_offset();
         let has_moved = era::has_moved(self.wall_offset.load(Ordering::Relaxed), now);
@@ -253,25 +256,25 @@ impl Files {
         }
     }
 
-    /// Whether the paths still lead to these files, and nobody has moved the store to a new generation.
+    /// Whether the paths still lead to these files, and the store has not moved to a new generation.
     fn is_current(&self) -> bool {
         !self.bell.is_retired() && self.paths.finds_the_same()
     }
 }
 
 impl Ballast {
-    /// Gives the space up. Whether there was any.
+    /// Releases the space. True when there was any.
     fn cut(&mut self, bell: &Bell) -> bool {
         bell.set_ballast_missing(true);
         let had = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
         had && self.file.set_len(0).is_ok()
     }
 
-    /// Takes back as much of the space as the file system has. Whether that is all.
+    /// Allocates as much of the space as the file system has. True when that is all of it.
     fn restore(&mut self, bell: &Bell) -> bool {
         let mut bytes = self.bytes;
         while bytes > 0 && allocate(&self.file, bytes).is_err() {
-            // What was allocated on the way to a failure is given back.
+            // A failed allocation may have allocated a part.
             let _ = self.file.set_len(0);
             bytes = bytes.saturating_sub(BALLAST_STEP);
         }
@@ -282,8 +285,8 @@ impl Ballast {
 }
 
 impl Files {
-    /// A failed write that was for want of space says so: LMDB reports a write that was cut short as EIO.
-    fn want_of_space(&self, error: StoreError) -> StoreError {
+    /// Turns a write that failed for lack of space into ENOSPC: LMDB reports a short write as EIO.
+    fn lack_of_space(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Io { action, path, source } if source.raw_os_error() == Some(libc::EIO) => {
                 let full = self.room_left().is_ok_and(|room| room.bytes < BALLAST_STEP);
@@ -301,7 +304,7 @@ impl Files {
         room::without_size_signal(|| transaction.commit())
     }
 
-    /// Refuses what grows while the ballast is not whole: the space it has given up is for what frees.
+    /// Refuses growth while the ballast is not whole: the released space is for freeing operations.
     fn may_grow(&self) -> Result<(), StoreError> {
         if !self.bell.is_ballast_missing() || self.ballast.lock().restore(&self.bell) {
             return Ok(());
@@ -309,14 +312,14 @@ impl Files {
         Err(StoreError::io("write to", &self.generation.path, std::io::Error::from_raw_os_error(libc::ENOSPC)))
     }
 
-    /// Refuses rows that were lost with the end of the data file, which was lengthened with zeros.
+    /// Refuses rows that were lost with the end of a data file that is now lengthened with zeros.
     fn check_rows(&self) -> Result<(), StoreError> {
         let lost =
             || StoreError::corrupt(&self.generation.path, "the end of its data file is missing; reset the store");
         let checked = self.read(|rows| {
             let mut ends_in_zeros = false;
             rows.scan(&[0], &mut |_, value| {
-                // No text ends so, and no record that is long enough to stand in pages of its own.
+                // No text ends like this, and no record that is long enough for overflow pages.
                 ends_in_zeros |= value.len() >= 1024 && value.ends_with(&[0; 64]);
                 !ends_in_zeros
             })?;
@@ -351,7 +354,7 @@ impl Files {
         limit: u64,
         mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>,
     ) -> Result<T, E> {
-        // What the last commit left, if it freed.
+        // The state after the last commit, if that commit freed space.
         let freed = Cell::new(None);
         let mut try_once = || -> (Result<T, E>, bool) {
             if let Err(error) = self.await_turn() {
@@ -373,7 +376,7 @@ impl Files {
                     let committed = committed
                         .and_then(|()| self.may_take(&transaction, before, change, limit))
                         .and_then(|()| self.commit(transaction));
-                    (committed.map(|()| value).map_err(|error| self.want_of_space(error).into()), frees)
+                    (committed.map(|()| value).map_err(|error| self.lack_of_space(error).into()), frees)
                 }
                 Err(error) => (Err(error), false),
             }
@@ -385,7 +388,7 @@ impl Files {
         };
         let (result, frees) = once();
         let result = match result.map_err(E::into_store_error) {
-            // What only frees space must not fail for want of it: the ballast gives it room.
+            // An operation that only frees space must not fail for lack of space: the ballast gives it room.
             Err(Ok(error)) if frees && error.is_out_of_space() && self.ballast.lock().cut(&self.bell) => {
                 let (result, _) = once();
                 self.ballast.lock().restore(&self.bell);
@@ -425,14 +428,14 @@ impl KeyValue for Lmdb {
     fn bell(&self) -> Arc<Bell> {
         match self.files() {
             Ok(files) => files.bell.clone(),
-            // A bell of before the fork rings the same file.
+            // The bell from before the fork maps the same file.
             Err(_) => self.files.read().bell.clone(),
         }
     }
 
     fn refresh(&self) -> Result<(), StoreError> {
         let files = self.files()?;
-        files.growth.look();
+        files.growth.read_limits();
         if !files.is_current() {
             self.reopen()?;
         }

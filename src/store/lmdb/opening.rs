@@ -1,8 +1,8 @@
-//! Opening a store: under the init lock, in an order in which nothing can be mapped that is not there, and nobody can share
-//! what must not be shared.
+//! Opening a store under the init lock, in an order that maps nothing without space behind it and shares nothing between
+//! processes that must not share it.
 //!
-//! Whoever gets the guard exclusively is alone with the store: it may start a new generation, take over what an earlier boot or
-//! container left, and write the stamp. Everybody else is a guest of those who hold it, and must fit their stamp.
+//! A process that locks the guard exclusively is *alone* with the store: it may start a new generation, take over what an earlier
+//! boot or container left, and write the stamp. Every other process is a *guest*, and must fit the stamp that it finds.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -35,9 +35,10 @@ use crate::store::era::take_over;
 
 /// Reader slots of the lock file: LMDB's own default of 126 is fewer than a busy machine has workers.
 const READERS: u32 = 4096;
-/// What the lock file needs for them: 64 bytes a reader, and a page for the rest.
+/// The length of the lock file: 64 bytes a reader, and a page for the rest.
 const LOCK_BYTES: u64 = READERS as u64 * 64 + 4096;
-/// What opening comes to.
+
+/// The result of opening.
 pub(super) enum Opened {
     /// This process had the files open already.
     Before(Arc<Files>),
@@ -45,7 +46,7 @@ pub(super) enum Opened {
     Now(Arc<Files>),
 }
 
-/// Opens the files at the chosen place, unless they are among those this process has open.
+/// Opens the files at the chosen place, unless this process has them open already.
 pub(super) fn open(
     place: &Place,
     choice: Choice,
@@ -79,7 +80,7 @@ pub(super) fn open(
                 "files that its processes share were removed or replaced while they ran; end them, then start again";
             return Err(StoreError::Unsafe { path: directory.path, reason: reason.to_owned() }.into());
         }
-        // Whoever still has the old files follows at its next request or slice of waiting.
+        // A process that still has the old files follows at its next request or slice of waiting.
         stamp.generation = ours::next_generation(&directory, stamp.generation);
         stamp.settled = false;
         generation = directory.inside(&stamp.generation.to_string())?;
@@ -95,7 +96,7 @@ pub(super) fn open(
         stamp.write(&directory)?;
         ours::retire_old_generations(&directory, stamp.generation);
         if alone {
-            // There may be room for one only.
+            // There may be room for one generation only.
             ours::remove_old_generations(&directory, stamp.generation);
         }
     }
@@ -106,7 +107,7 @@ pub(super) fn open(
         return Ok(Opened::Before(files.clone()));
     }
     if fresh_locks {
-        // Nobody has the store open, so nothing can be waiting on these.
+        // No process has the store open, so none waits on these.
         for name in ["lock.mdb", "bell"] {
             ours::remove_file(&generation.path.join(name))?;
         }
@@ -122,19 +123,19 @@ pub(super) fn open(
             }
         });
     if opened.is_err() && !stamp.settled {
-        // Nobody builds on what was not made to the end: each that tries again would leave another.
+        // An unfinished generation is of no use, and each further attempt would leave another one.
         ours::remove_generation(&made, stamp.generation);
     }
     opened
 }
 
-/// Whether a file that processes share was removed under them, so that a new one would be another: two lock files for one data
-/// file are no exclusion.
+/// Whether a shared file was removed or replaced under the processes that have it open. A new file beside the old one would
+/// break exclusion: two lock files for one data file.
 fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, StoreError> {
     let path = generation.path.join("data.mdb");
     let has = |name| generation.identity(name).is_some();
     if fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len()) == 0 {
-        // An empty one is what a process left that was killed while it made the files.
+        // A process that is killed while it makes the files leaves an empty one.
         return Ok(stamp.settled && !alone);
     }
     if !alone {
@@ -142,11 +143,11 @@ fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, S
         let is_another = stamp.settled && stamp.data_inode.is_some() && stamp.data_inode != inode;
         return Ok(is_another || !has("lock.mdb") || !has("bell"));
     }
-    // Nobody holds the guard, so nobody should have the data file open.
+    // No process holds the guard, so none should have the data file open.
     let data = generation.open("data.mdb")?;
     let mut backoff = Backoff::of(EXIT_GRACE);
     while !try_lock(&data, libc::LOCK_EX).map_err(|error| StoreError::io("lock", &path, error))? {
-        // A process that was killed drops its locks one by one.
+        // The kernel drops the locks of a killed process one by one.
         if backoff.wait(&generation.path, None).is_err() {
             return Ok(true);
         }
@@ -154,7 +155,7 @@ fn is_torn(generation: &Directory, stamp: &Stamp, alone: bool) -> Result<bool, S
     Ok(false)
 }
 
-/// Whether a file that processes share is another than the one this process has open beside the same data file.
+/// Whether a shared file differs from the one that this process has open beside the same data file.
 fn is_swapped(directory: &Directory, generation: &Directory, open_before: &[Arc<Files>]) -> bool {
     let now = Identity::of(directory, generation);
     let mut with_the_data =
@@ -162,7 +163,7 @@ fn is_swapped(directory: &Directory, generation: &Directory, open_before: &[Arc<
     with_the_data.any(|files| !files.paths.identity().excludes_like(&now))
 }
 
-/// Brings what was opened to the present: its times, its stamp, and what is left of older generations.
+/// Brings the opened store up to date: its times, its stamp, and the remains of older generations.
 fn settle(
     files: &Files,
     stamp: &Stamp,
@@ -194,8 +195,8 @@ fn settle(
     Ok(())
 }
 
-/// Moves the store to a new, empty generation. Processes that have the old one open see its bell retired at their next request
-/// or slice of waiting, and follow; the old files go when somebody is alone with the store.
+/// Moves the store to a new, empty generation. Processes that have the old one open find its bell retired at their next request or
+/// slice of waiting, and follow. The next process that is alone with the store removes the old files.
 pub(super) fn reset(choice: Choice) -> Result<(), StoreError> {
     let Choice { directory, init, .. } = choice;
     let directory = &directory;
@@ -205,18 +206,18 @@ pub(super) fn reset(choice: Choice) -> Result<(), StoreError> {
         other => other?,
     };
     let generation = ours::next_generation(directory, found.as_ref().map_or(0, |stamp| stamp.generation));
-    // Whoever runs goes on with the stamp it fits, whoever resets.
+    // The stamp stays, so that running processes still fit it, whichever process resets.
     let stamp = found.unwrap_or_else(|| Stamp::new(generation, false));
     Stamp { generation, settled: false, ..stamp }.write(directory)?;
     ours::retire_old_generations(directory, generation);
     Ok(())
 }
 
-/// Takes the right to open the store in a directory, unless the directory is somebody else's.
+/// Takes the init lock of a directory, unless the directory belongs to somebody else.
 fn enter(directory: &Directory, init: Option<InitLock>) -> Result<InitLock, StoreError> {
     let is_begun = || directory.identity("init").is_some();
     if !is_begun() {
-        // Nothing is made where there are strangers; whoever makes a store at this moment has made `init` first.
+        // Nothing is made in a directory with other files. A process that makes a store at this moment has made `init` first.
         match ours::refuse_strangers(directory) {
             Err(refusal) if !is_begun() => return Err(refusal),
             _ => {}
@@ -227,13 +228,13 @@ fn enter(directory: &Directory, init: Option<InitLock>) -> Result<InitLock, Stor
     Ok(init)
 }
 
-/// Whether a generation has a data file that something was written to.
+/// Whether a generation has a data file that is not empty.
 fn has_data(directory: &Directory, generation: u32) -> bool {
     let path = directory.path.join(generation.to_string()).join("data.mdb");
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }
 
-/// The refusal of a look, which leaves it to a server to begin a store afresh.
+/// The refusal of a look: only a server begins a store afresh.
 fn looked_at(directory: &Directory, what: &str) -> StoreError {
     let reason = format!("{what}: the next server that opens it begins it afresh, and a look does not");
     StoreError::Unsafe { path: directory.path.clone(), reason }
@@ -243,7 +244,7 @@ fn looked_at(directory: &Directory, what: &str) -> StoreError {
 struct Plan {
     stamp: Stamp,
     fresh_locks: bool,
-    /// Why rows that are there are left behind for an empty store.
+    /// The reason why existing rows are left behind for an empty store.
     leaves: Option<&'static str>,
 }
 
@@ -251,12 +252,12 @@ impl Plan {
     fn decide(directory: &Directory, alone: bool, durability: Durability) -> Result<Self, StoreError> {
         let durable = durability == Durability::Sync;
         let found = match Stamp::read(directory) {
-            // Nobody else is there to be harmed, and what is not durable may be forgotten.
+            // No other process is harmed, and a store that is not durable may be forgotten.
             Err(StoreError::Corrupt { .. }) if alone && !durable => None,
             other => other?,
         };
         let Some(found) = found else {
-            // A stamp is made before data is.
+            // The stamp is made before the data.
             let has_data = ours::generations(directory).into_iter().any(|number| has_data(directory, number));
             if !alone || (durable && has_data) {
                 return Err(StoreError::corrupt(&directory.path, "its stamp is missing; reset the store"));
@@ -278,7 +279,7 @@ impl Plan {
                 let reason = "running processes of another container use it; give each container its own store, or let them share a pid namespace".to_owned();
                 return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
             }
-            // What somebody has begun to make and did not finish is nothing to build on.
+            // An unfinished generation is of no use.
             let is_unfinished = has_data && !found.settled;
             let generation =
                 if is_unfinished { ours::next_generation(directory, found.generation) } else { found.generation };
@@ -293,14 +294,14 @@ impl Plan {
         if same_boot && let Some(reason) = mine.time_difference(&found) {
             return Err(StoreError::Incompatible { path: directory.path.clone(), reason });
         }
-        // Of which boot a store is does not matter where nothing outlives one.
+        // The boot does not matter where no file outlives one.
         let is_known = !found.boot.is_empty() && !mine.boot.is_empty();
         let is_outlived = !same_boot && !found.durable && (is_known || !directory.is_in_memory());
         if is_outlived || !has_data || !found.settled {
             let leaves = if is_outlived { "it is of an earlier boot" } else { "it was not made to the end" };
             let leaves = has_data.then_some(leaves);
             let stamp = Stamp::new(ours::next_generation(directory, found.generation), durable);
-            // What was not made to the end may be what there was no room for.
+            // An unfinished map may be the one that found no room.
             let write_map = found.write_map.filter(|_| found.settled);
             return Ok(Self { stamp: Stamp { write_map, ..stamp }, fresh_locks: false, leaves });
         }
@@ -342,15 +343,15 @@ fn open_files(
     if let Some(limit) = file_size_limit()
         && needed > limit
     {
-        // It could not write the pages behind its limit, not even to free them.
+        // This process could not write the pages past its limit, not even to free them.
         return Err(StoreError::io("write to", &data, too_large()));
     }
     let write_map = write_map.map(|bytes| bytes.max(needed).next_multiple_of(MAP_STEP));
     if alone && write_map.is_none() {
-        // A map that was written through has taken more than its pages.
+        // A write map takes more than its pages.
         data_file::give_back(&data_file, needed).map_err(|error| StoreError::io("shorten", &data, error))?;
     }
-    // Closing this descriptor drops no lock: this process does not have the lock file open yet.
+    // Closing this descriptor drops no lock, since this process does not have the lock file open yet.
     let lock_file = generation.open_allocated("lock.mdb", LOCK_BYTES)?;
     let queue =
         WriterQueue::new(&lock_file).map_err(|error| StoreError::io("map", generation.path.join("lock.mdb"), error))?;
@@ -367,7 +368,7 @@ fn open_files(
     };
     if let Some(bytes) = write_map {
         if data_file::is_empty(&data_file) {
-            // LMDB takes only an empty file for a new one: it writes its first pages before there are others.
+            // LMDB initialises only an empty file, so it writes its first pages before the rest is allocated.
             Environment::open(opening.clone())?.close();
         }
         data_file::allocate_map(&data_file, &data, bytes)?;
@@ -397,12 +398,12 @@ fn open_files(
         wall_offset: AtomicU64::new(0),
         map_bytes,
     };
-    // A slot that cannot be freed now is freed later.
+    // A reader slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();
     Ok((files, was_short))
 }
 
-/// As much ballast as the file system has room for: at most a quarter of what is free.
+/// Opens the ballast, as large as the file system has room for: at most a quarter of the free space.
 fn open_ballast(generation: &Directory, bell: &Bell) -> Result<Ballast, StoreError> {
     let file = generation.open("ballast")?;
     let has = file.metadata().map_or(0, |metadata| metadata.len());

@@ -1,9 +1,9 @@
-//! Whether LMDB can read a data file without being led astray.
+//! The check of a data file's pages before LMDB maps them.
 //!
-//! LMDB believes what its pages say: a page number or an offset that something else has written there would end the process.
-//! So whoever is alone with a store walks the trees of the newest snapshot before they are mapped. Afterwards: every page that
-//! can be reached is in the file, of the right kind and reached once; every node lies within its page; keys rise; no free page
-//! is in use; the meta page counts what there is. What the values hold is for whoever reads them.
+//! LMDB trusts its pages: a wrong page number or offset would end the process. So a process that is alone with a store walks the
+//! trees of the newest snapshot first. The check guarantees that every reachable page is in the file, has the right kind and is
+//! reached once; every node lies within its page; keys rise; no free page is in use; and the meta page counts the pages
+//! correctly. It does not read values.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ const NODE_HEADER: usize = 8;
 const BRANCH: u16 = 0x01;
 const LEAF: u16 = 0x02;
 const OVERFLOW: u16 = 0x04;
-/// What LMDB notes in pages for itself while they are in memory.
+/// Flags that LMDB sets on pages in memory only.
 const IN_MEMORY: u16 = 0x10 | 0x4000 | 0x8000;
 const BIG_DATA: u16 = 0x01;
 const LONGEST_KEY: usize = 511;
@@ -29,7 +29,7 @@ const INTEGER_KEYS: u16 = 0x08;
 #[derive(Debug)]
 pub(super) enum Fault {
     Io(io::Error),
-    /// What is wrong where.
+    /// What is wrong, and where.
     Damage(String),
 }
 
@@ -55,7 +55,7 @@ struct Tree {
     root: u64,
 }
 
-/// Checks a data file whose meta pages have been found to be LMDB's, and which is as long as they say.
+/// Checks a data file that has LMDB's meta pages and the length that they name.
 pub(super) fn check(file: &File, page_size: usize) -> Result<(), Fault> {
     let mut metas = [vec![0; page_size], vec![0; page_size]];
     for (number, meta) in metas.iter_mut().enumerate() {

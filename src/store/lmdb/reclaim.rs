@@ -1,15 +1,14 @@
-//! Giving back the space of free pages.
+//! Free pages become holes of the file.
 //!
-//! LMDB never shortens its file: pages that are freed wait to be used again. What a burst, or a reader that was stopped, has made
-//! the file take stays taken. So pages that are free and that no snapshot shows are made holes of the file, which take no space
-//! and are filled when LMDB writes them again. Invariant: whoever makes holes keeps writers out, and looks at the list of free
-//! pages that the last commit left; LMDB itself would use those pages again, and for the same reason. Nobody is kept out
-//! for longer than [`A_WHILE`] at a time.
+//! LMDB never shortens its file: it keeps freed pages to reuse them. So the space that a burst or a stopped reader took would stay
+//! taken. A free page that no snapshot shows is punched out of the file: a hole takes no space, and LMDB fills it when it writes
+//! the page again. Invariant: the punching process excludes writers and reads the list of free pages that the last commit left,
+//! which are the pages that LMDB itself would reuse. It excludes writers for at most [`TURN`] at a time.
 //!
-//! A snapshot that is old keeps more pages from being used again than it shows: all that were freed since. Those that did not exist
-//! when it was taken are made holes, too. So whatever is freed under a stopped reader takes no space.
+//! An old snapshot blocks more pages than it shows: every page that was freed since. Pages that did not exist when the snapshot was
+//! taken are punched too, so what is freed under a stopped reader takes no space.
 //!
-//! A map that pages are written through keeps its space: writing to a hole on a full file system would end the process.
+//! A write map keeps its space: a write to a hole on a full file system would end the process.
 
 use std::fs::File;
 use std::io;
@@ -25,21 +24,21 @@ use super::free_pages::Horizon;
 use crate::error::StoreError;
 use crate::store::rows::Rows;
 
-/// How long writers are kept out.
-const A_WHILE: Duration = Duration::from_millis(2);
-/// How often they are kept out for one look, with a turn for them in between.
+/// The longest time for which writers are excluded.
+const TURN: Duration = Duration::from_millis(2);
+/// The most turns of one collection; writers run between two turns.
 const ROUNDS: usize = 500;
-/// After how many commits that free there is a look whether space can be given back.
+/// The number of freeing commits between two checks whether space can be given back.
 const EVERY: u64 = 64;
-/// What a store keeps besides twice the bytes in use, to be written again soon.
+/// What a store keeps beside twice the bytes in use, for the next writes.
 const KEPT_BYTES: u64 = 1 << 20;
 
-/// How far giving back has come.
+/// The progress of punching.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// The page to go on from.
+    /// The page to continue at.
     next: AtomicU64,
-    /// A commit after the oldest snapshot, since there has been an old one.
+    /// A commit after the oldest snapshot, once an old snapshot was seen.
     horizon: Mutex<Option<Horizon>>,
     /// Whether the file system has no holes.
     is_impossible: AtomicBool,
@@ -52,15 +51,16 @@ impl Files {
         self.data.metadata().map_or(0, |metadata| metadata.blocks() * BLOCK)
     }
 
-    /// After every so many commits that free: gives back a little, if a file that ends at `end` takes much more than is used.
+    /// Called after each freeing commit: every [`EVERY`] commits it gives back a little, if the file that ends at `end` takes much more
+    /// than is used.
     pub(super) fn give_back_now_and_then(&self, number: u64, used: u64, end: u64) {
         if number.is_multiple_of(EVERY) && self.is_worth_it(used, end) {
-            // What cannot be given back now is tried again.
+            // The next turn tries again what fails now.
             let _ = self.give_back_once();
         }
     }
 
-    /// Gives back what can be given back.
+    /// Gives back all that can be given back.
     pub(super) fn give_back_all(&self) -> Result<(), StoreError> {
         let (used, end) = {
             let transaction = self.begin_read()?;
@@ -86,7 +86,7 @@ impl Files {
             && self.data_bytes() > kept
     }
 
-    /// A commit that is younger than the oldest snapshot: this one, unless an earlier one is.
+    /// A commit that is younger than the oldest snapshot: the last one, unless an earlier one is known.
     fn horizon(&self) -> Option<Horizon> {
         let mut horizon = self.reclaim.horizon.lock();
         if let Some(oldest) = self.old_reader().and_then(|reader| reader.transaction)
@@ -97,7 +97,7 @@ impl Files {
         *horizon
     }
 
-    /// Makes holes for a while. Whether there may be more to make.
+    /// Punches holes for one turn. True when there may be more to punch.
     fn give_back_once(&self) -> Result<bool, StoreError> {
         let horizon = self.horizon();
         self.await_turn()?;
@@ -120,13 +120,14 @@ impl Files {
     }
 }
 
-/// Makes holes of pages, whose numbers rise, from `first` on; for a while. Where to go on, unless that was all.
+/// Punches holes for `pages`, in rising order, from `first` on, for one turn. Returns the page to continue at, or `None` after the
+/// last one.
 #[cfg(target_os = "linux")]
 fn make_holes(file: &File, pages: &[u64], page_size: u64, first: u64) -> io::Result<Option<u64>> {
     let since = Instant::now();
     let mut rest = &pages[pages.partition_point(|&page| page < first)..];
     while let Some(&page) = rest.first() {
-        if since.elapsed() > A_WHILE {
+        if since.elapsed() > TURN {
             return Ok(Some(page));
         }
         let together = rest.iter().zip(page..).take_while(|(one, expected)| *one == expected).count();
@@ -144,13 +145,13 @@ fn make_holes(file: &File, pages: &[u64], page_size: u64, first: u64) -> io::Res
     Ok(None)
 }
 
-/// Other systems have other ways, or none.
+/// Punching is Linux only.
 #[cfg(not(target_os = "linux"))]
 fn make_holes(_file: &File, _pages: &[u64], _page_size: u64, _first: u64) -> io::Result<Option<u64>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether so many bytes of a file are a hole already.
+/// Whether this range of a file is a hole already.
 #[cfg(target_os = "linux")]
 fn is_hole(file: &File, from: u64, bytes: u64) -> bool {
     // SAFETY: the descriptor is open; nobody reads or writes at its position.

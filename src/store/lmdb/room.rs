@@ -1,4 +1,4 @@
-//! How much space a store may take: what the file system, the memory cgroups and RLIMIT_FSIZE leave, whichever is least.
+//! The space that a store may take: the least of what the file system, the memory cgroups and RLIMIT_FSIZE leave.
 
 use std::fmt;
 use std::io;
@@ -8,14 +8,14 @@ use super::cgroup::{Cgroups, Filling};
 use super::place::Directory;
 use crate::error::StoreError;
 
-/// Room for a store's data, and what bounds it.
+/// The bytes that a store's data may take, and what bounds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) bytes: u64,
     pub(super) bound: Bound,
 }
 
-/// What bounds the room for data.
+/// A bound on a store's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     FileSystem(PathBuf),
@@ -36,14 +36,14 @@ impl fmt::Display for Bound {
 }
 
 impl Room {
-    /// What is left for a data file in `directory` that ends at `end`.
+    /// The room that is left for a data file in `directory` that ends at `end`.
     pub(super) fn left(directory: &Directory, cgroups: &Cgroups, end: u64) -> Result<Self, StoreError> {
         let of_file =
             file_size_limit().map(|limit| Self { bytes: limit.saturating_sub(end), bound: Bound::FileSize { limit } });
         Ok(Self::of_bytes(directory, cgroups)?.into_iter().chain(of_file).min_by_key(|room| room.bytes).expect("one"))
     }
 
-    /// What there is for all data of a store in `directory`, which has taken `taken` bytes already.
+    /// The room for all data of a store in `directory` that has taken `taken` bytes already.
     pub(super) fn whole(directory: &Directory, cgroups: &Cgroups, taken: u64) -> Result<Self, StoreError> {
         let mut rooms = Self::of_bytes(directory, cgroups)?;
         rooms.iter_mut().for_each(|room| room.bytes = room.bytes.saturating_add(taken));
@@ -51,7 +51,7 @@ impl Room {
         Ok(rooms.into_iter().chain(of_file).min_by_key(|room| room.bytes).expect("one"))
     }
 
-    /// What is left of bytes that all files share.
+    /// The bounds that all files share.
     fn of_bytes(directory: &Directory, cgroups: &Cgroups) -> Result<Vec<Self>, StoreError> {
         let bound = Bound::FileSystem(directory.path.clone());
         let mut rooms = vec![Self { bytes: directory.free_bytes()?, bound }];
@@ -59,14 +59,14 @@ impl Room {
         Ok(rooms)
     }
 
-    /// What a cgroup leaves a store.
+    /// The room that a cgroup leaves for a store.
     pub(super) fn of_cgroup(filling: &Filling) -> Self {
         let bound = Bound::Cgroup { path: filling.path.clone(), limit: filling.limit };
         Self { bytes: filling.free.saturating_sub(reserve(filling.limit)), bound }
     }
 }
 
-/// What a store leaves of a memory cgroup: for the memory of its processes, and for what frees.
+/// The part of a memory cgroup that a store leaves for the memory of its processes and for freeing operations.
 fn reserve(limit: u64) -> u64 {
     (limit / 16).max(4 << 20).min(limit / 4)
 }
@@ -93,8 +93,8 @@ fn resource_limit(resource: Resource) -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Runs `job`, whose writes may pass RLIMIT_FSIZE: they fail with EFBIG, and the signal SIGXFSZ, which would end the process, is
-/// taken back.
+/// Runs a job whose writes may pass RLIMIT_FSIZE. Such a write fails with EFBIG, and the pending SIGXFSZ, which would end the process,
+/// is consumed.
 pub(super) fn without_size_signal<T>(job: impl FnOnce() -> T) -> T {
     if file_size_limit().is_none() {
         return job();
@@ -105,7 +105,7 @@ pub(super) fn without_size_signal<T>(job: impl FnOnce() -> T) -> T {
     result
 }
 
-/// SIGXFSZ is blocked in this thread, which the kernel sends it to, until the value is dropped.
+/// Blocks SIGXFSZ in this thread, the one that the kernel signals, until the value is dropped.
 struct SignalHeld {
     before: libc::sigset_t,
     was_pending: bool,

@@ -1,7 +1,7 @@
-//! The stamp: who made the store's files, and who may share them.
+//! The stamp: what made the store's files, and which processes may share them.
 //!
-//! A small text file beside the generations of a store. It is read before anything is mapped, since LMDB's lock file is laid
-//! out differently by different C libraries: opening it with the wrong one would break exclusion without a word.
+//! A small JSON file beside the generations of a store. Each opening reads it before it maps anything: C libraries lay out LMDB's
+//! lock file differently, and opening it with the wrong one would silently break exclusion.
 
 use std::fs;
 use std::path::Path;
@@ -20,17 +20,17 @@ use crate::store::era::Era;
 
 /// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
 const NEWEST_FORMAT: u32 = 5;
-/// The oldest that it reads.
+/// The oldest format that it reads.
 const OLDEST_FORMAT: u32 = 4;
 
-/// The name of the stamp: a directory with one is a store.
+/// The name of the stamp; a directory with a stamp is a store.
 pub(super) const FILE: &str = "stamp";
-/// The next one, before it takes that name.
+/// The name of a new stamp before it replaces the old one.
 pub(super) const NEW_FILE: &str = "stamp.new";
 /// The version of the stamp file itself.
 const STAMP_VERSION: u32 = 1;
 
-/// Beyond the number of every generation that was ever made.
+/// Above the number of every generation.
 pub(super) const GENERATIONS: u32 = 1 << 31;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,28 +38,27 @@ pub(super) struct Stamp {
     pub(super) stamp: u32,
     /// The layout of rows, see [`crate::store::rows`].
     pub(super) format: u32,
-    /// Which directory of files is the store's now.
+    /// The number of the current generation.
     pub(super) generation: u32,
-    /// Whether that directory's files were made to the end: else the next to open makes others.
+    /// Whether the generation's files are complete; otherwise the next opening makes another generation.
     #[serde(default = "yes")]
     pub(super) settled: bool,
-    /// The boot whose clock the times in the records are of.
+    /// The id of the boot whose clock the times in the rows follow.
     pub(super) boot: String,
     pub(super) c_library: String,
     pub(super) architecture: String,
     pub(super) lock_format: String,
-    /// Where the processes live that have the store open.
+    /// The pid namespace of the processes that have the store open.
     pub(super) pid_namespace: u64,
     /// Whether every process that wrote since the boot did so durably.
     pub(super) durable: bool,
-    /// How long the map is through which pages are written; none when they are written with calls.
+    /// The length of the write map in bytes; `None` when pages are written with calls.
     #[serde(default)]
     pub(super) write_map: Option<u64>,
-    /// How far the boot clock of those who have the store open is from the machine's; older libraries do not say.
+    /// The offset of the processes' boot clock to the machine's (time namespaces); older libraries leave it out.
     #[serde(default)]
     pub(super) time_offset_ms: Option<i64>,
-    /// The inode of the settled data file, by which newcomers tell that it was replaced under those who have it open; older
-    /// libraries do not say.
+    /// The inode of the settled data file, which tells that the file was replaced under its processes; older libraries leave it out.
     #[serde(default)]
     pub(super) data_inode: Option<u64>,
     /// Milliseconds from the boot clock to 1970, to carry expiry into another boot.
@@ -67,7 +66,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp this library makes here and now, before it makes the files.
+    /// The stamp that this process makes before it makes the files.
     pub(super) fn new(generation: u32, durable: bool) -> Self {
         Self {
             stamp: STAMP_VERSION,
@@ -87,7 +86,7 @@ impl Stamp {
         }
     }
 
-    /// The stamp of a store: none in a new one.
+    /// Reads the stamp of a store; a new store has none.
     pub(super) fn read(directory: &Directory) -> Result<Option<Self>, StoreError> {
         let path = directory.path.join(FILE);
         let Some(text) = directory.read(FILE)? else { return Ok(None) };
@@ -129,7 +128,7 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Puts the stamp in place, all or nothing.
+    /// Replaces the stamp, all or nothing.
     pub(super) fn write(&self, directory: &Directory) -> Result<(), StoreError> {
         use std::io::Write;
         let (new, path) = (directory.path.join(NEW_FILE), directory.path.join(FILE));
@@ -143,17 +142,17 @@ impl Stamp {
             .map_err(|error| StoreError::io("write", path, error))
     }
 
-    /// The time and place that the rows of a store written under this stamp belong to.
+    /// The era of the rows that are written under this stamp.
     pub(super) fn era(&self) -> Era {
         Era { boot: self.boot.clone(), wall_offset: self.wall_offset, pid_namespace: self.pid_namespace }
     }
 
-    /// Whether its times are of the boot that this process runs in.
+    /// Whether the stamp's times belong to the boot of this process.
     pub(super) fn is_of_boot(&self, mine: &Self) -> bool {
         is_same_boot(&self.boot, &mine.boot)
     }
 
-    /// What keeps a process whose boot clock is set otherwise from reading the times of one boot.
+    /// The reason why a process with another boot clock cannot read the times of this boot.
     pub(super) fn time_difference(&self, other: &Self) -> Option<String> {
         let mine = self.time_offset_ms.unwrap_or(0);
         // An older library was in this time namespace if its offset to the wall clock is nearer to this one's.
@@ -164,7 +163,7 @@ impl Stamp {
         })
     }
 
-    /// What keeps a process of this library, here, from sharing the store with those that made the stamp.
+    /// The reason why this process cannot share the store with the processes that made the stamp.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         [
             ("C library", &self.c_library, &other.c_library),

@@ -16,8 +16,8 @@ use super::free_pages::Horizon;
 use crate::error::StoreError;
 use crate::store::rows::{Rows, RowsMut};
 
-/// Where LMDB's transaction holds the number of the first page behind the data: behind two pointers, a count and a mutex
-/// (`MDB_txn`). LMDB shows that number of what is committed only, when it is too late to refuse.
+/// The offset in `MDB_txn` of the number of the first page past the data: behind two pointers, a count and a mutex. LMDB's API
+/// shows this number only for commits, too late to refuse one.
 const NEXT_PAGE: usize = (2 * size_of::<usize>() + size_of::<c_uint>())
     .next_multiple_of(align_of::<libc::pthread_mutex_t>())
     .next_multiple_of(align_of::<usize>())
@@ -25,16 +25,16 @@ const NEXT_PAGE: usize = (2 * size_of::<usize>() + size_of::<c_uint>())
 
 /// A transaction: of a reader, or of the one writer.
 ///
-/// One cursor serves its rows: rows of one session stand together, and a cursor that stands beside a row finds it without a
-/// search from the root.
+/// One cursor serves all rows: the rows of a session are adjacent, and a cursor beside a row finds that row without a search from
+/// the root.
 pub(super) struct Transaction<'e> {
     path: &'e Path,
     txn: *mut ffi::MDB_txn,
     writes: bool,
-    /// Bytes of keys and values that it has written.
+    /// Bytes of written keys and values.
     written: u64,
     cursor: OnceCell<Cursor>,
-    /// Given back after the transaction has ended, see [`Drop`].
+    /// Released after the transaction has ended, see [`Drop`].
     handle: RwLockReadGuard<'e, Handle>,
 }
 
@@ -60,7 +60,7 @@ impl<'e> Transaction<'e> {
         }
     }
 
-    /// Makes the changes last, all at once.
+    /// Commits the changes, all or nothing.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         crate::fault::point("before-commit");
         self.cursor.take();
@@ -70,7 +70,7 @@ impl<'e> Transaction<'e> {
         check("commit", self.path, result)
     }
 
-    /// The number of the snapshot, or of the commit to be.
+    /// The number of the snapshot, or of the coming commit.
     pub(super) fn number(&self) -> u64 {
         // SAFETY: the transaction is live.
         unsafe { ffi::mdb_txn_id(self.txn) as u64 }
@@ -81,12 +81,12 @@ impl<'e> Transaction<'e> {
         self.written
     }
 
-    /// What the snapshot shows no page of.
+    /// The end of the pages that this snapshot shows.
     pub(super) fn horizon(&self) -> Horizon {
         Horizon { number: self.number(), end_page: self.end_bytes() / self.handle.page_size }
     }
 
-    /// Where the data file ends as the transaction leaves it, but for the list of free pages that its commit writes.
+    /// The end of the data file as the transaction leaves it, in bytes, without the list of free pages that its commit writes.
     pub(super) fn end_bytes(&self) -> u64 {
         // SAFETY: the transaction is live, and the offset is that of a number in it, as a test checks for this build of LMDB.
         let next_page = unsafe { self.txn.cast::<u8>().add(NEXT_PAGE).cast::<usize>().read() };
@@ -101,7 +101,7 @@ impl<'e> Transaction<'e> {
         Ok(self.cursor.get_or_init(|| cursor).0)
     }
 
-    /// Puts the cursor on a row: its value, if it is there.
+    /// Moves the cursor to a row and returns the row's value.
     fn find(&self, key: &[u8]) -> Result<Option<ffi::MDB_val>, StoreError> {
         let cursor = self.cursor()?;
         let (mut key, mut value) = (value_of(key), NOTHING);
@@ -234,7 +234,7 @@ pub(super) struct Resting {
 const RESTING: usize = 8;
 
 impl Resting {
-    /// A snapshot of now; LMDB's number when there can be none.
+    /// Renews the transaction for the current snapshot; LMDB's number when that fails.
     pub(super) fn renew(self) -> Result<(*mut ffi::MDB_txn, Cursor), c_int> {
         // SAFETY: the transaction was reset and is this value's own; the cursor was opened in it and is renewed with it.
         let renewed = unsafe {

@@ -2,9 +2,9 @@
  * A question to the client, and its answer in another process.
  *
  *     elicit ask DSN                       asks, prints session and message, waits, prints the answer
- *     elicit answer DSN SESSION ID JSON    delivers an answer, prints what became of it
+ *     elicit answer DSN SESSION ID JSON    delivers an answer, prints whether it was in time
  *
- * In an MCP server the first is the tool that asks on its own stream, the second is the POST that brings the client's response.
+ * In an MCP server, the first is a tool that asks on its own stream, and the second is the POST with the client's response.
  *
  *     cc -o elicit elicit.c $(pkg-config --cflags --libs mcp_state)
  */
@@ -65,7 +65,7 @@ static int ask(const char *dsn)
     print_line(mcp_state_buffer_data(text), mcp_state_buffer_len(text));
     mcp_state_buffer_free(text);
 
-    /* The question gets its id, is registered and queued at once; what the queue holds goes to the client. */
+    /* One transaction gives the question its id, registers it and queues it. The queued message goes to the client. */
     check(mcp_state_send_request(session, owner, owner_len, question, sizeof question - 1, 60000, "", 0, &id, &error), &error);
     check(mcp_state_take_outgoing(session, owner, owner_len, 100, &messages, &error), &error);
     for (size_t i = 0; i < mcp_state_messages_len(messages); ++i) {
@@ -74,7 +74,7 @@ static int ask(const char *dsn)
     }
     mcp_state_messages_free(messages);
 
-    /* Slices of at most a second, for keep-alives between them. The answer ends one at once. */
+    /* Each wait lasts at most a second, so that a server can send keep-alives. The answer ends a wait at once. */
     while (state == MCP_STATE_CLAIM_WAITING) {
         mcp_state_wait_outcome outcome;
         check(mcp_state_wait(session, owner, owner_len, MCP_STATE_INTEREST_RESOLUTION, cursor, 1000, &outcome, &cursor, &error),

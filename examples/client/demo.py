@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Drives one MCP server under parallel calls, once for each way of keeping its sessions, and compares.
+"""Runs one MCP server under parallel calls, once for each way to store its sessions, and compares the results.
 
     python3 examples/client/demo.py --extension build/mcp_state.so
 
-Exit status: 0 when mcp-state got everything right, 1 when it did not, 2 when the demo could not run.
+Exit status: 0 if all results of mcp-state are right, 1 if any is wrong, 2 if the demo cannot run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scenarios import SCENARIOS, Options, Tally
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = ROOT / "scripts/serve.py"
 
-# How often each scenario runs.
+# The number of runs of each scenario.
 RUNS = {
     "A12": 5,
     "A50z": 5,
@@ -48,7 +48,7 @@ RUNS = {
 
 @dataclass(frozen=True)
 class Contender:
-    """A way of keeping the sessions."""
+    """A way to store the sessions."""
 
     mode: str
     name: str
@@ -63,7 +63,7 @@ SDK = Contender("sdk", "mcp/sdk", "the SDK itself with its own file store", ROOT
 
 
 class Screen:
-    """Where the demo writes: colour and a moving line on a terminal, plain lines elsewhere."""
+    """The output of the demo: colours and a progress line on a terminal, otherwise plain lines."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
@@ -78,7 +78,7 @@ class Screen:
         self.out.flush()
 
     def moving(self, text: str) -> None:
-        """A line that the next one replaces; nothing where that is impossible."""
+        """Writes a line that the next one replaces, if the output is a terminal."""
         if self.moves:
             self.out.write("\r\x1b[K" + text)
             self.out.flush()
@@ -86,7 +86,7 @@ class Screen:
 
 @contextlib.contextmanager
 def server(contender: Contender, options: argparse.Namespace) -> Iterator[str]:
-    """The example server with its sessions in a directory of its own, in shared memory where there is some."""
+    """The example server, with its sessions in a private directory, which is in shared memory if possible."""
     memory = Path("/dev/shm")
     place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
     directory = Path(tempfile.mkdtemp(prefix="mcp-state-demo-", dir=place))
@@ -120,11 +120,11 @@ def server(contender: Contender, options: argparse.Namespace) -> Iterator[str]:
 
 
 async def drive(contender: Contender, url: str, screen: Screen, ids: list[str], seed: int) -> dict[str, Tally]:
-    """Every scenario against one server."""
+    """Runs every scenario against one server."""
     chance = random.Random(seed)
     options = Options(url, call_timeout=6.0, ask_timeout=3.0, question_timeout=2.0, random=chance)
     tallies: dict[str, Tally] = {}
-    await scenarios.run("A12z", options)  # Warms up every process; not counted.
+    await scenarios.run("A12z", options)  # This run warms up every process and does not count.
     for id in ids:
         tally = tallies[id] = Tally()
         for run in range(RUNS[id]):
@@ -144,7 +144,7 @@ def wall(tally: Tally) -> str:
 
 
 def table(results: dict[Contender, dict[str, Tally]], screen: Screen) -> list[str]:
-    """The comparison, scenario by scenario."""
+    """Returns the comparison by scenario."""
     row = "  {:<14} {:>11} {:>6} {:>8} {:>10} {:>9} {:>10} {:>9}"
     lines = [screen.paint(row.format("", "right", "lost", "swapped", "timed out", "wall", "wait p50", "p99"), 1)]
     for id in next(iter(results.values())):
@@ -162,12 +162,12 @@ def table(results: dict[Contender, dict[str, Tally]], screen: Screen) -> list[st
 
 LEGEND = """
 right      the call got its own answer, on its own stream
-lost       it got none, or an error instead
+lost       it got no answer, or an error
 swapped    it got another call's answer, alone or beside its own
-timed out  nothing came for as long as the client waits, or the server gave up a question that was answered
-wall       of one run, on average
-wait       of the calls that came back right, what they waited for no reason of their own: the reply of `echo` beyond
-           its delay; from the user's answer to the result of `ask`
+timed out  it got no answer in time, or the server timed out a question that the user had answered
+wall       the average time of one run
+wait       the avoidable wait of the right calls: for `echo`, the time beyond its delay; for `ask`, the time from the
+           user's answer to the result
 """
 
 
@@ -185,7 +185,7 @@ def summary(results: dict[Contender, dict[str, Tally]]) -> list[str]:
 
 
 def markdown(results: dict[Contender, dict[str, Tally]]) -> str:
-    """The same comparison for a README."""
+    """Returns the same comparison in Markdown."""
     lines = ["| | " + " | ".join(contender.name for contender in results) + " |", "|---|" + "---|" * len(results)]
     for id in next(iter(results.values())):
         cells = []
@@ -211,19 +211,19 @@ def as_json(results: dict[Contender, dict[str, Tally]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="An MCP server under parallel calls: JSON blob, blob under a lock, mcp-state.")
     parser.add_argument("--extension", type=Path, default=ROOT / "build/mcp_state.so", help="the extension to load")
-    parser.add_argument("--workers", type=int, default=16, help="PHP processes (16); a stream that waits holds one")
-    parser.add_argument("--only", action="append", choices=list(RUNS), help="this scenario (may be repeated)")
+    parser.add_argument("--workers", type=int, default=16, help="PHP processes (16); each waiting stream occupies one")
+    parser.add_argument("--only", action="append", choices=list(RUNS), help="run only this scenario (may be repeated)")
     parser.add_argument("--mode", action="append", choices=["blob", "blob-lock", "mcp-state", "sdk"], help="this contender")
-    parser.add_argument("--seed", type=int, default=1, help="of the random delays")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="writes every number there")
-    parser.add_argument("--markdown", action="store_true", help="ends with the table in Markdown")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random delays")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to this file")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
     options = parser.parse_args()
 
     screen = Screen(sys.stdout)
     contenders = [BLOB, LOCK, *([SDK] if os.environ.get("MCP_SDK_AUTOLOAD") else []), OURS]
     contenders = [contender for contender in contenders if not options.mode or contender.mode in options.mode]
     if OURS in contenders and not options.extension.is_file():
-        print(f"There is no extension at {options.extension}: `make build` makes it.", file=sys.stderr)
+        print(f"There is no extension at {options.extension}; `make build` creates it.", file=sys.stderr)
         return 2
 
     started = time.monotonic()

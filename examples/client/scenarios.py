@@ -1,11 +1,11 @@
-"""What concurrent clients do to a session: each scenario is a function.
+"""Scenarios in which concurrent clients use a session. Each scenario is a function.
 
-Every call carries a sentinel of its own, so an answer that belongs to another call is seen. A scenario returns a Tally:
-how many outcomes were as they must be, and what became of the others. No scenario can hang: each wait is bounded by the
-timeouts in Options, and what they cut off counts as timed out.
+Every call has a unique sentinel, which reveals the answer of another call. A scenario fills a Tally with the number of
+right outcomes and the kinds of wrong ones. No scenario can hang: the timeouts in Options bound each wait, and a wait that
+reaches its bound counts as timed out.
 
-The *wait* of a call that came back right is the time that it did not need: the reply of `echo` beyond its own delay; for
-a question, from the moment its answer is sent until the result arrives.
+The *wait* of a right call is the avoidable part of its time: for `echo`, the time beyond its delay; for a question, the
+time from the answer of the client to the result.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _sentinels = itertools.count(1)
 
 @dataclass
 class Options:
-    """Where the server is, and how long to wait for what may never come (seconds)."""
+    """The URL of the server, and the timeouts in seconds."""
 
     url: str
     call_timeout: float = 10.0
-    """A call without an answer for so long has timed out."""
+    """The time after which a call without an answer has timed out."""
     ask_timeout: float = 8.0
-    """The server gives up a question after so long."""
+    """The time after which a question times out on the server."""
     question_timeout: float = 5.0
-    """A question that did not reach the client for so long will not come."""
+    """The time after which a question that has not reached the client counts as missing."""
     headers: dict[str, str] = field(default_factory=dict)
     random: random.Random = field(default_factory=random.Random)
     sees_processes: bool = True
-    """The server knows at once that one of its processes has died. On several machines only a lease tells."""
+    """Whether the server detects a dead process at once. With several machines, it detects only the end of the lease."""
     size: int = 0
-    """How many calls, where a scenario can be made larger or smaller; 0: its own number."""
+    """The number of calls for scenarios of variable size; 0: the default of the scenario."""
 
     def client(self) -> McpClient:
         return McpClient(self.url, timeout=self.call_timeout, headers=self.headers)
@@ -60,25 +60,25 @@ class Verdict(Enum):
 
 @dataclass
 class Tally:
-    """What came of a scenario."""
+    """The outcomes of a scenario."""
 
     right: int = 0
     lost: int = 0
-    """No answer: an empty reply, or a stream that ended without one."""
+    """Calls without an answer: an empty reply, or a stream that ended without one."""
     swapped: int = 0
-    """Another call's answer, alone or beside its own."""
+    """Calls that received another call's answer, alone or together with their own."""
     timed_out: int = 0
-    """Nothing for as long as the client waits, or the server gave up a question that was answered."""
+    """Calls without an answer in time, or whose question timed out on the server although it was answered."""
     errors: int = 0
-    """An error instead of the answer."""
+    """Calls that received an error instead of the answer."""
     strayed: int = 0
-    """Questions and notifications on a stream where they do not belong. Their calls may be right all the same."""
+    """Questions and notifications on the wrong stream. The calls themselves may still be right."""
     wall: list[float] = field(default_factory=list)
-    """Seconds, of each run."""
+    """The duration of each run in seconds."""
     waits: list[float] = field(default_factory=list)
-    """Seconds."""
+    """The wait of each right call in seconds."""
     remarks: list[str] = field(default_factory=list)
-    """What was wrong, in words."""
+    """Descriptions of the wrong outcomes."""
 
     @property
     def total(self) -> int:
@@ -104,7 +104,7 @@ class Tally:
             self.remark(f"{verdict.value}: {remark}")
 
     def check(self, holds: bool, remark: str) -> None:
-        """Counts something that must hold."""
+        """Counts a condition that must hold."""
         self.count(Verdict.RIGHT if holds else Verdict.ERROR, remark)
 
     def remark(self, text: str) -> None:
@@ -118,14 +118,14 @@ class Tally:
             self.remark(text)
 
     def wait_quantile(self, q: float) -> float | None:
-        """The wait, in seconds, that a share $q of the calls did not exceed."""
+        """Returns the wait, in seconds, that a share $q of the calls did not exceed."""
         waits = sorted(self.waits)
         return waits[min(len(waits) - 1, int(q * len(waits)))] if waits else None
 
 
 Scenario = Callable[[Options, Tally], Awaitable[None]]
 SCENARIOS: dict[str, tuple[str, Scenario]] = {}
-"""By id: what happens, and the function."""
+"""The title and the function of each scenario, by id."""
 
 
 def scenario(id: str, title: str) -> Callable[[Scenario], Scenario]:
@@ -137,7 +137,7 @@ def scenario(id: str, title: str) -> Callable[[Scenario], Scenario]:
 
 
 async def run(id: str, options: Options) -> Tally:
-    """One run of the scenario $id. What the scenario itself cannot get over (no session, say) is one error."""
+    """Runs the scenario $id once. A failure that ends the scenario early (such as a refused session) counts as one error."""
     tally = Tally()
     started = time.perf_counter()
     try:
@@ -157,7 +157,7 @@ def sentinel(prefix: str) -> str:
 
 
 def tool_text(response: dict[str, object]) -> tuple[str, bool]:
-    """The text of a tool's result and whether it is an error, be it the tool's or JSON-RPC's."""
+    """Returns the text of a tool's result, and whether it is an error of the tool or of JSON-RPC."""
     if "error" in response:
         return json.dumps(response["error"]), True
     result = response.get("result")
@@ -168,7 +168,7 @@ def tool_text(response: dict[str, object]) -> tuple[str, bool]:
 
 
 def judge(id: int | str, reply: Reply, expected: str) -> tuple[Verdict, str]:
-    """What $reply is to the call $id that must return $expected."""
+    """Judges $reply as the reply to the call $id, which must return $expected."""
     seen = f"HTTP {reply.status} {[m.get('method') or m.get('result') or m.get('error') for m in reply.messages]} {reply.broken}"
     if reply.timed_out:
         return Verdict.TIMED_OUT, f"{expected}: no answer in {reply.seconds:.1f} s; {seen}"
@@ -189,7 +189,7 @@ def judge(id: int | str, reply: Reply, expected: str) -> tuple[Verdict, str]:
 
 
 async def echo(client: McpClient, tally: Tally, *, delay: float = 0.0, id: int | str | None = None) -> None:
-    """Calls `echo` with a sentinel of its own and counts what comes back."""
+    """Calls `echo` with a unique sentinel and counts the outcome."""
     word = sentinel("echo")
     delay_ms = int(delay * 1000)
     id, reply = await client.call("echo", {"sentinel": word, "delay_ms": delay_ms}, id=id)
@@ -200,7 +200,7 @@ async def echo(client: McpClient, tally: Tally, *, delay: float = 0.0, id: int |
 
 
 class Ask:
-    """A call of `ask` under way."""
+    """A running call of `ask`."""
 
     def __init__(
         self, client: McpClient, options: Options, *, timeout: float | None = None, id: int | None = None
@@ -214,11 +214,11 @@ class Ask:
         self._call = asyncio.create_task(client.call("ask", arguments, id=self.id))
 
     async def question(self) -> Question | None:
-        """The question, once it has reached the client; None when it does not come, or its call ends first."""
+        """Waits for the question; None if it does not arrive or its call ends first."""
         asked = asyncio.create_task(self.client.question(self.word, self.options.question_timeout))
         await asyncio.wait({asked, self._call}, return_when=asyncio.FIRST_COMPLETED)
         if not asked.done() and self._call.done():
-            # It may still come, on another call's stream.
+            # The question may still arrive on another call's stream.
             await asyncio.wait({asked}, timeout=0.2)
         if asked.done():
             with contextlib.suppress(asyncio.TimeoutError):
@@ -227,7 +227,7 @@ class Ask:
         return self._question
 
     async def answer(self) -> Reply | None:
-        """Answers as soon as the question is there; what came back for the answer."""
+        """Waits for the question and answers it. Returns the reply to the answer."""
         question = self._question or await self.question()
         return None if question is None else await question.answer()
 
@@ -235,7 +235,7 @@ class Ask:
         return (await self._call)[1]
 
     def leave(self) -> None:
-        """Closes the connection, as a client does that is killed."""
+        """Closes the connection like a client that is killed."""
         self._call.cancel()
 
     @property
@@ -243,7 +243,7 @@ class Ask:
         return self._call.done()
 
     async def count(self, tally: Tally) -> None:
-        """Waits for the result and counts it; a question on a foreign stream has strayed."""
+        """Waits for the result and counts it. A question on another call's stream has strayed."""
         reply = await self.reply()
         verdict, remark = judge(self.id, reply, self.word)
         tally.count(verdict, remark)
@@ -318,12 +318,12 @@ async def b50(options: Options, tally: Tally) -> None:
 
 
 async def thinking(options: Options) -> None:
-    """What the user does before answering. A server that polls is caught at any point of its interval."""
+    """Waits like a user who thinks, so that the answer reaches a polling server at a random point of its interval."""
     await asyncio.sleep(options.random.uniform(0, 0.1))
 
 
 async def two_asks(options: Options, tally: Tally, answer: Callable[[Ask, Ask], Awaitable[None]]) -> None:
-    """A asks, then B asks; $answer decides when each gets its answer."""
+    """A asks, then B asks. $answer decides when each receives its answer."""
     async with options.client() as client:
         a = Ask(client, options)
         await a.question()
@@ -430,7 +430,7 @@ async def d_both(options: Options, tally: Tally) -> None:
 
 
 def expect_discarded(reply: Reply | None, reason: str, tally: Tally) -> None:
-    """Where the server says in a header what it logged (the tests' does), it must have discarded the answer for $reason."""
+    """Checks that the answer was discarded for $reason, if the server reports its log in a header (the tests' does)."""
     log = None if reply is None else reply.headers.get("x-test-log")
     if log is not None:
         tally.check(log.endswith(f": {reason}"), f"the answer must be discarded as {reason}, the log says: {log}")
@@ -458,7 +458,7 @@ async def e(options: Options, tally: Tally) -> None:
 
 
 def count_progress(id: int | str, reply: Reply, n: int, tally: Tally) -> None:
-    """Each of the $n steps must have come once, in order, on the call's own stream, under its token."""
+    """Checks that each of the $n steps arrived once, in order, on the call's own stream, with its token."""
     steps = reply.notifications("notifications/progress")
     seen = [step["params"]["progress"] for step in steps if step["params"]["progressToken"] == f"progress-{id}"]
     for i in range(1, n + 1):
@@ -538,7 +538,7 @@ async def g(options: Options, tally: Tally) -> None:
 
 
 async def recall(client: McpClient) -> dict[str, object]:
-    """What the session has kept; empty when it cannot say."""
+    """Returns the attributes of the session; empty if the call fails."""
     id, reply = await client.call("recall", {})
     response = reply.response(id)
     text, is_error = ("{}", True) if response is None else tool_text(response)
@@ -647,7 +647,7 @@ async def worker_pid(ask: Ask) -> int | None:
 
 
 async def process_has_ended(pid: int, timeout: float) -> None:
-    """A killed process closes its connections a moment before it is dead."""
+    """Waits until a killed process is dead, a moment after its connections have closed."""
     until = time.perf_counter() + timeout
     while time.perf_counter() < until:
         try:
@@ -682,7 +682,7 @@ async def l(options: Options, tally: Tally) -> None:
 
 @scenario("M", "sessions idle past their time, and with a stream open")
 async def m(options: Options, tally: Tally) -> None:
-    """Needs a server whose sessions live for 500 ms when the client asks so (X-Test-Ttl-Ms: the tests' does)."""
+    """Requires a server with a TTL of 500 ms on request (X-Test-Ttl-Ms), such as the tests' server."""
     idle, busy = options.client(), options.client()
     for client in (idle, busy):
         client.add_headers({"X-Test-Ttl-Ms": "500"})

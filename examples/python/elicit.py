@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A question to the client, and its answer in another process: what `../c/elicit.c` does, in Python.
+"""A question to the client, and its answer in another process: the program `../c/elicit.c` in Python.
 
     elicit.py ask DSN                       asks, prints session and message, waits, prints the answer
-    elicit.py answer DSN SESSION ID JSON    delivers an answer, prints what became of it
+    elicit.py answer DSN SESSION ID JSON    delivers an answer, prints whether it was in time
 
-`MCP_STATE_LIBRARY` names libmcp_state.so where ld.so does not find it.
+Set `MCP_STATE_LIBRARY` to the path of libmcp_state.so if ld.so does not find it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""mcp-state for Python, by ctypes: as much of the C library as `elicit.py` needs, to be extended the same way.
+"""mcp-state for Python through ctypes: the functions of the C library that `elicit.py` needs. More can be added alike.
 
 Texts are passed as pairs of pointer and length, results come through out-parameters, and what the library gives away is
 freed here at once. `include/mcp_state.h` documents the functions. The library is `$MCP_STATE_LIBRARY`, else the one that
@@ -43,7 +43,7 @@ class _Message(Structure):
 
 
 class McpStateError(Exception):
-    """Any failure: `status` is one of `mcp_state_status`."""
+    """A failure; `status` is one of `mcp_state_status`."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ _c.mcp_state_abi_version.restype = c_uint32
 if (_found := _c.mcp_state_abi_version()) != ABI_VERSION:
     raise ImportError(f"libmcp_state has ABI version {_found}, and this module needs {ABI_VERSION}")
 
-_TEXT = (c_void_p, c_size_t)  # of bytes, which outlive the call
+_TEXT = (c_void_p, c_size_t)  # a pointer to bytes that outlive the call, and their number
 _FUNCTIONS: dict[str, tuple] = {
     "engine_open": (*_TEXT, POINTER(c_void_p)),
     "create_session": (c_void_p, *_TEXT, POINTER(c_int64), *_TEXT, POINTER(c_void_p)),
@@ -84,7 +84,7 @@ _c.mcp_state_messages_at.argtypes, _c.mcp_state_messages_at.restype = (c_void_p,
 
 
 def _call(name: str, *arguments: object) -> None:
-    """Calls a function; a `str` is a text, and a tuple `()` an absent one."""
+    """Calls a function. A `str` becomes a text, and an empty tuple an absent text."""
     passed: list[object] = []
     for argument in arguments:
         if isinstance(argument, str):
@@ -119,20 +119,20 @@ class Store:
         _c.mcp_state_engine_free(self._handle)
 
     def create_session(self, id: str | None = None, ttl_ms: int | None = None, principal: str | None = None) -> Session | None:
-        """A new session; None when the id is taken."""
+        """Creates a session; None if the id is taken."""
         handle, ttl = c_void_p(), None if ttl_ms is None else byref(c_int64(ttl_ms))
         _call("create_session", self._handle, _optional(id), ttl, _optional(principal), byref(handle))
         return Session(handle) if handle else None
 
     def open_session(self, id: str, principal: str | None = None) -> Session | None:
-        """The session; None when it is not there, or somebody else's."""
+        """Returns the session; None if it does not exist or belongs to another principal."""
         handle = c_void_p()
         _call("open_session", self._handle, id, _optional(principal), byref(handle))
         return Session(handle) if handle else None
 
 
 class Session:
-    """A session, from a `Store`."""
+    """A session of a `Store`."""
 
     def __init__(self, handle: c_void_p) -> None:
         self._handle = handle
@@ -147,7 +147,7 @@ class Session:
         return _take_text(text) or ""
 
     def get(self, key: str) -> str | None:
-        """The JSON text under a dotted key."""
+        """Returns the JSON text under a dotted key."""
         text = c_void_p()
         _call("get", self._handle, key, byref(text))
         return _take_text(text)
@@ -156,13 +156,13 @@ class Session:
         _call("set", self._handle, key, json)
 
     def attach(self, kind: int = OWNER_STREAM, lease_ms: int | None = None) -> Owner:
-        """The exchange that this process serves; to be detached."""
+        """Attaches an owner for the exchange that this process serves. Detach it at the end."""
         token, lease = ctypes.create_string_buffer(_OWNER_SIZE), None if lease_ms is None else byref(c_int64(lease_ms))
         _call("attach", self._handle, kind, lease, token, _OWNER_SIZE)
         return Owner(self, token.value.decode())
 
     def deliver_response(self, id: int, payload: str) -> str:
-        """One of `DELIVERIES`: "delivered", or why it is late."""
+        """Delivers a response and returns one of `DELIVERIES`: "delivered", or why it is late."""
         delivery = c_int()
         _call("deliver_response", self._handle, id, payload, byref(delivery))
         return DELIVERIES[delivery.value]
@@ -184,13 +184,13 @@ class Owner:
         _call("detach", self._session._handle, self.token, byref(c_bool()), byref(c_int64()), byref(c_int64()))
 
     def send_request(self, message: str, timeout_ms: int = 120_000, context: str = "") -> int:
-        """Gives a JSON-RPC request an id, registers it and queues it, all at once. The id."""
+        """Gives a JSON-RPC request an id, registers it and queues it in one transaction. Returns the id."""
         id = c_int64()
         _call("send_request", self._session._handle, self.token, message, timeout_ms, context, byref(id))
         return id.value
 
     def take_outgoing(self, max: int = 100) -> list[tuple[int, str, str]]:
-        """Number, message and context of the next messages, removed."""
+        """Removes the next messages, and returns the number, text and context of each."""
         handle = c_void_p()
         _call("take_outgoing", self._session._handle, self.token, max, byref(handle))
         try:
@@ -203,13 +203,13 @@ class Owner:
             _c.mcp_state_messages_free(handle)
 
     def wait(self, wait_ms: int, after: int = 0, interest: int = INTEREST_RESOLUTION) -> tuple[int, int]:
-        """One slice of at most a second: WAIT_* and the new `after`. Other Python threads go on meanwhile."""
+        """Waits at most a second, and returns WAIT_* and the next `after`. Other Python threads run meanwhile."""
         outcome, cursor = c_int(), c_int64()
         _call("wait", self._session._handle, self.token, interest, after, wait_ms, byref(outcome), byref(cursor))
         return outcome.value, cursor.value
 
     def claim(self, id: int) -> tuple[int, str | None]:
-        """CLAIM_*, and the response when answered."""
+        """Claims the request, and returns CLAIM_* and, if answered, the response."""
         state, payload, left = c_int(), c_void_p(), c_int64()
         _call("claim", self._session._handle, self.token, id, byref(state), byref(payload), byref(left))
         return state.value, _take_text(payload)

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Loads the example's classes and the Composer library beside them, without Composer.
+ * Loads the classes of this example and of the Composer library without Composer.
  */
 
 declare(strict_types=1);

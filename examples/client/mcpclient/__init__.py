@@ -1,4 +1,4 @@
-"""A small MCP client (Streamable HTTP, standard library only) that says exactly what came back for each call."""
+"""A small MCP client (Streamable HTTP, standard library only) that reports exactly the reply to each call."""
 
 from .client import McpClient, Question, Reply
 from .http import HttpError

@@ -1,8 +1,7 @@
-"""An MCP client that looks closely: it says exactly what came back for each call, and on which stream.
+"""An MCP client that reports exactly the reply to each call, and the stream on which it arrived.
 
-Replies are judged by the HTTP exchange they came in: the answer to a request belongs into the reply to its own POST.
-Questions of the server (elicitations) are taken from whichever stream they come on, as any client does, and remembered
-with that stream.
+The client records each message with its HTTP exchange, because the response to a request must be in the reply to the same
+POST. It accepts questions of the server (elicitations) on any stream, like every client, and records the stream.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ Id = int | str
 
 @dataclass
 class Reply:
-    """What came back for one POST."""
+    """The reply to one POST."""
 
     status: int = 0
-    """HTTP status; 0 when there was no reply at all."""
+    """The HTTP status; 0 if there was no reply."""
     headers: dict[str, str] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
-    """JSON-RPC messages of the reply, in order."""
+    """The JSON-RPC messages of the reply, in order."""
     is_array: bool = False
     timed_out: bool = False
     """The client gave up waiting."""
     broken: str = ""
-    """How the connection ended, when it ended early."""
+    """The reason if the connection ended early."""
     seconds: float = 0.0
     finished: float = 0.0
-    """`time.perf_counter()` when the reply was complete."""
+    """The `time.perf_counter()` at the end of the reply."""
 
     def response(self, id: Id) -> Message | None:
-        """The first response in this reply that carries $id, whoever it is from."""
+        """Returns the first response in this reply with this $id, even if it answers another request."""
         return next((m for m in self.messages if "method" not in m and m.get("id") == id), None)
 
     def responses(self) -> list[Message]:
@@ -53,18 +52,18 @@ class Reply:
 
 @dataclass
 class Question:
-    """A request of the server to the client, still to be answered."""
+    """A request of the server that the client has yet to answer."""
 
     id: Id
     text: str
     call: Id | None
-    """The id of the call on whose stream it came; None when it came in a reply where no question belongs."""
+    """The id of the call on whose stream the question arrived; None if it arrived in any other reply."""
     client: McpClient = field(repr=False)
     answered: float = 0.0
-    """`time.perf_counter()` when the answer was sent."""
+    """The `time.perf_counter()` at which the client sent the answer."""
 
     async def answer(self, text: str | None = None, *, id: object = None) -> Reply:
-        """Answers with $text (what was asked for, by default); under another $id where a test wants that."""
+        """Answers with $text, by default the requested word. A test may pass another $id."""
         self.answered = time.perf_counter()
         result = {"action": "accept", "content": {"answer": self.text if text is None else text}}
         return await self.client.post({"jsonrpc": "2.0", "id": self.id if id is None else id, "result": result})
@@ -74,15 +73,15 @@ class McpClient:
     """One MCP session."""
 
     def __init__(self, url: str, *, timeout: float = 10.0, headers: dict[str, str] | None = None) -> None:
-        """$timeout: seconds after which any exchange is given up; $headers go with every request."""
+        """Every exchange times out after $timeout seconds. Every request has the $headers."""
         self.http = HttpClient(url)
         self.timeout = timeout
         self.session_id: str | None = None
         self.protocol_version: str | None = None
         self.questions: list[Question] = []
-        """Every question so far, in order of arrival."""
+        """All questions so far, in order of arrival."""
         self.replies: dict[Id, Reply] = {}
-        """What has come so far for each call, by its id; of the latest where an id was used again."""
+        """The reply to each call so far, by id. If an id was reused, the reply to the latest call."""
         self._headers = headers or {}
         self._ids = itertools.count(1)
         self._asked: dict[str, asyncio.Future[Question]] = defaultdict(asyncio.get_running_loop().create_future)
@@ -95,7 +94,7 @@ class McpClient:
         self.http.close()
 
     async def initialize(self) -> Reply:
-        """Opens the session; raises HttpError when the server does not give one."""
+        """Creates the session; raises HttpError if the server refuses."""
         id = next(self._ids)
         params = {
             "protocolVersion": PROTOCOL_VERSION,
@@ -112,7 +111,7 @@ class McpClient:
         return reply
 
     def add_headers(self, headers: dict[str, str]) -> None:
-        """Sends $headers with every request from now on."""
+        """Adds $headers to every later request."""
         self._headers = self._headers | headers
 
     def next_id(self) -> int:
@@ -126,7 +125,7 @@ class McpClient:
         id: Id | None = None,
         timeout: float | None = None,
     ) -> tuple[Id, Reply]:
-        """Sends a request; the id it had, and all that came back for it."""
+        """Sends a request, and returns its id and the reply."""
         id = next(self._ids) if id is None else id
         return id, await self.post({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}, timeout)
 
@@ -139,7 +138,7 @@ class McpClient:
         timeout: float | None = None,
         progress: bool = False,
     ) -> tuple[Id, Reply]:
-        """Calls $tool. With $progress, asks for progress under a token of its own, the id."""
+        """Calls $tool. With $progress, asks for progress under a token made from the id."""
         id = next(self._ids) if id is None else id
         params: Message = {"name": tool, "arguments": arguments}
         if progress:
@@ -150,17 +149,17 @@ class McpClient:
         return await self.post({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
     async def delete(self) -> int:
-        """Ends the session; the HTTP status."""
+        """Ends the session, and returns the HTTP status."""
         response = await asyncio.wait_for(self.http.request("DELETE", self._request_headers()), self.timeout)
         await asyncio.wait_for(response.body(), self.timeout)
         return response.status
 
     async def question(self, text: str, timeout: float | None = None) -> Question:
-        """Waits until the server has asked for $text; asyncio.TimeoutError when it does not."""
+        """Waits until the server asks for $text; raises asyncio.TimeoutError if it does not."""
         return await asyncio.wait_for(asyncio.shield(self._asked[text]), self.timeout if timeout is None else timeout)
 
     async def post(self, message: Message | list[Message], timeout: float | None = None) -> Reply:
-        """Posts $message and reads the reply to its end. Never raises for what the server does: the Reply says it."""
+        """Posts $message and reads the whole reply. Server errors never raise; the Reply reports them."""
         reply = Reply()
         call = message.get("id") if isinstance(message, dict) and "method" in message else None
         if call is not None:

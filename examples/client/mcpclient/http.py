@@ -1,7 +1,7 @@
-"""HTTP/1.1 on asyncio streams: just what talking to an MCP server takes.
+"""HTTP/1.1 on asyncio streams: the part of HTTP that an MCP client needs.
 
-A connection serves one exchange at a time and is used again only when the server lets it. Nothing is ever sent twice:
-a request that fails is the caller's to judge.
+A connection serves one exchange at a time, and is reused only if the server allows it. The client never repeats a request:
+the caller decides what to do about a failed one.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ MAX_HEADER_BYTES = 64 * 1024
 
 
 class HttpError(Exception):
-    """The server closed the connection or answered with something that is not HTTP."""
+    """The server closed the connection or sent a malformed reply."""
 
 
 @dataclass
 class Response:
-    """Status and headers of a reply; its body is read afterwards, whole or as it comes."""
+    """The status and headers of a reply. The caller reads the body afterwards, whole or in chunks."""
 
     status: int
     headers: dict[str, str]
     connection: Connection = field(repr=False)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. The connection is free again after the last chunk."""
+        """Yields the body in chunks as they arrive. The connection is free again after the last chunk."""
         reader = self.connection.reader
         try:
             if self.status in (204, 304):
@@ -56,11 +56,11 @@ class Response:
         self.connection.release()
 
     async def body(self) -> bytes:
-        """The whole body."""
+        """Returns the whole body."""
         return b"".join([chunk async for chunk in self.chunks()])
 
     async def events(self) -> AsyncIterator[str]:
-        """The data of each server-sent event, as they come; comments are skipped."""
+        """Yields the data of each server-sent event as it arrives, and skips comments."""
         buffer = b""
         async for chunk in self.chunks():
             buffer += chunk.replace(b"\r\n", b"\n")
@@ -81,7 +81,7 @@ class Connection:
         self.reusable = True
 
     async def head(self) -> Response:
-        """Reads the head of the reply to what was sent."""
+        """Reads the status and headers of the reply."""
         try:
             head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError) as error:
@@ -116,7 +116,7 @@ class HttpClient:
         self.idle: list[Connection] = []
 
     async def request(self, method: str, headers: dict[str, str], body: bytes = b"") -> Response:
-        """Sends one request; the reply's body is still to be read, or given up with discard()."""
+        """Sends one request. The caller must read the body of the reply, or discard() the reply."""
         lines = [f"{method} {self.path} HTTP/1.1", f"Host: {self.host}:{self.port}", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         connection = await self._connection()
@@ -129,7 +129,7 @@ class HttpClient:
 
     @staticmethod
     def discard(response: Response) -> None:
-        """Gives up a reply that was not read to its end."""
+        """Discards a reply that was not read completely."""
         response.connection.close()
 
     def close(self) -> None:

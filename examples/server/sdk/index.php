@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The example's tools on the official PHP SDK (`mcp/sdk`) with its own file store, for comparison: the scenarios and the
- * demo run on it when MCP_SDK_AUTOLOAD names the autoloader of an installation.
+ * The tools of this example on the official PHP SDK (`mcp/sdk`) with the SDK's file store, for comparison. The
+ * scenarios and the demo use it if MCP_SDK_AUTOLOAD names the autoloader of an installation.
  */
 
 declare(strict_types=1);

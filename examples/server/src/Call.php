@@ -8,12 +8,10 @@ use McpState\Example\State\Answer;
 use McpState\Example\State\SessionState;
 use McpState\PendingStatus;
 
-/**
- * A request of the client while it is being served: what a tool may do besides returning its result.
- */
+/** A request of the client that is in flight. It offers what a tool may do before it returns its result. */
 final class Call
 {
-    /** @param ?EventStream $stream null when the reply is plain JSON */
+    /** @param ?EventStream $stream null if the reply is plain JSON */
     public function __construct(
         public readonly SessionState $session,
         private readonly ?EventStream $stream,
@@ -21,7 +19,7 @@ final class Call
     ) {
     }
 
-    /** Tells the client how far the call has come, if it wants to know. */
+    /** Reports the progress of the call, if the client has asked for progress. */
     public function progress(int $progress, int $total): void
     {
         if ($this->progressToken !== null && $this->stream !== null) {
@@ -35,11 +33,11 @@ final class Call
     }
 
     /**
-     * Asks the user something through the client, and waits.
+     * Asks the user a question through the client, and waits for the answer.
      *
-     * @param array<string, mixed> $schema JSON Schema of the form
-     * @return ?array<string, mixed> the form's content; null when the user declines
-     * @throws ToolError when the client cannot ask, answers with an error, or does not answer in time
+     * @param array<string, mixed> $schema the JSON Schema of the form
+     * @return ?array<string, mixed> the content of the form; null if the user declines
+     * @throws ToolError if the client does not offer elicitation, responds with an error, or does not respond in time
      */
     public function elicit(string $message, array $schema, int $timeoutMs): ?array
     {
@@ -72,7 +70,7 @@ final class Call
         }
     }
 
-    /** Writes what is queued for this stream until the question $id is settled. */
+    /** Writes this stream's outgoing messages until the question $id is resolved. */
     private function await(?int $id): Answer
     {
         if ($this->stream === null) {
@@ -91,7 +89,7 @@ final class Call
         }
     }
 
-    /** Tells the client that a question needs no answer any more. */
+    /** Tells the client that a question no longer needs an answer. */
     private function withdraw(int $id, string $reason): void
     {
         $this->stream?->message(Json::notification('notifications/cancelled', ['requestId' => $id, 'reason' => $reason]));

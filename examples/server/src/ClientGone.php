@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/** Nobody reads the stream any more: the exchange ends. */
+/** The client has closed the stream, so the exchange ends. */
 final class ClientGone extends \RuntimeException
 {
 }

@@ -4,15 +4,13 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/**
- * The reply as an event stream. Headers go out with the first write.
- */
+/** The reply as an event stream. The first write sends the headers. */
 final class EventStream
 {
     private bool $started = false;
     private float $lastWrite = 0.0;
 
-    /** @param int $keepAliveMs milliseconds of silence after which a comment is written */
+    /** @param int $keepAliveMs milliseconds without output after which the stream writes a comment */
     public function __construct(private readonly int $keepAliveMs)
     {
     }
@@ -23,8 +21,8 @@ final class EventStream
     }
 
     /**
-     * Writes a comment when the stream was silent for long. It keeps proxies from closing the stream, and it is the only
-     * way to notice that the client has gone: PHP looks when it writes.
+     * Writes a comment if the stream has been silent for long. The comment keeps proxies from closing the stream, and
+     * it is the only way to notice that the client has disconnected, because PHP checks that only when it writes.
      */
     public function keepAlive(): void
     {
@@ -33,7 +31,7 @@ final class EventStream
         }
     }
 
-    /** Milliseconds until {@see keepAlive()} has something to do. */
+    /** Returns the milliseconds until the next comment is due. */
     public function untilKeepAlive(): int
     {
         return (int) ceil($this->keepAliveMs - (microtime(true) - $this->lastWrite) * 1000);

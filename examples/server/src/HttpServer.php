@@ -15,12 +15,13 @@ use McpState\Exception\SessionNotFound;
 use McpState\Store;
 
 /**
- * Streamable HTTP: one HTTP request in, one reply out.
+ * Streamable HTTP: each HTTP request receives one reply.
  *
- * - a POST with a request is answered with its result, as JSON or, if the tool sends something before, as an event stream;
- * - a POST with answers and notifications is answered with 202, whatever becomes of them;
- * - DELETE ends the session; everything else is 405 (a GET stream would hold a PHP process for nothing);
- * - a session that is not there is 404, and the client starts anew. So a store that fails is 503, never 404.
+ * - A POST with a request receives its result, as JSON or, if the tool sends other messages first, as an event stream.
+ * - A POST with responses and notifications receives 202, whatever their effect.
+ * - DELETE ends the session. Everything else receives 405 (a GET stream would occupy a PHP process without need).
+ * - If the session does not exist, the reply is 404, and the client starts a new one. If the store fails, the reply is
+ *   therefore 503 and never 404.
  */
 final class HttpServer
 {
@@ -30,7 +31,7 @@ final class HttpServer
     private readonly Protocol $protocol;
 
     /**
-     * @param \Closure(): Sessions $sessions opens the place where the sessions live
+     * @param \Closure(): Sessions    $sessions opens the store of the sessions
      * @param \Closure(string): mixed $log
      */
     public function __construct(
@@ -192,7 +193,7 @@ final class HttpServer
     }
 
     /**
-     * The JSON-RPC response to $request. What ends the whole exchange is thrown.
+     * Returns the JSON-RPC response to $request. Exceptions that end the whole exchange pass through.
      *
      * @param array<string, mixed> $request
      */

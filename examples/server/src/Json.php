@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/**
- * JSON-RPC messages as text.
- */
+/** Encodes JSON-RPC messages. */
 final class Json
 {
     public static function encode(mixed $value): string

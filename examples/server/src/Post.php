@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace McpState\Example;
 
 /**
- * The JSON-RPC messages of one POST. Protocol 2025-03-26 allows several in an array; later ones send one.
+ * The JSON-RPC messages of one POST. Protocol 2025-03-26 allows several messages in an array; later protocols allow
+ * one.
  */
 final class Post
 {
@@ -22,7 +23,7 @@ final class Post
     ) {
     }
 
-    /** @throws RpcError with HTTP status 400 */
+    /** @throws RpcError with HTTP status 400 if the body is malformed */
     public static function parse(string $body): self
     {
         try {
@@ -57,7 +58,7 @@ final class Post
             !is_array($message) || !is_array($message['params'] ?? []) => self::refuse(),
             is_string($message['method'] ?? null) && $hasId => 'request',
             is_string($message['method'] ?? null) && !array_key_exists('id', $message) => 'notification',
-            // An error may be about a message whose id the client could not tell.
+            // A client that cannot read the id of a message reports an error with the id null.
             isset($message['error']) && array_key_exists('id', $message) => 'response',
             $hasId && array_key_exists('result', $message) => 'response',
             default => self::refuse(),

@@ -4,12 +4,10 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/**
- * What the methods of MCP do.
- */
+/** The methods of MCP. */
 final class Protocol
 {
-    /** The newest first. */
+    /** The supported versions, the newest first. */
     public const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
     public function __construct(private readonly Tools $tools)
@@ -17,7 +15,7 @@ final class Protocol
     }
 
     /**
-     * Whether the request is answered with an event stream.
+     * Tells whether the reply to the request is an event stream.
      *
      * @param array<string, mixed> $request
      */

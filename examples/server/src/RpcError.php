@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/** A JSON-RPC error response; the exception's code is the error's. */
+/** A JSON-RPC error response. The code of the exception is the code of the error. */
 final class RpcError extends \RuntimeException
 {
     public const PARSE_ERROR = -32700;

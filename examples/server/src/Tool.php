@@ -4,15 +4,16 @@ declare(strict_types=1);
 
 namespace McpState\Example;
 
-/**
- * A tool: its description, and a closure that runs it.
- */
+/** A tool: its description, and a closure that runs it. */
 final class Tool
 {
     /**
-     * @param array<string, array<string, mixed>> $arguments JSON Schemas by name; an argument without `default` is required
-     * @param \Closure(array<string, mixed>, Call): string $run gets every argument; returns the result's text
-     * @param bool $streams whether it sends something to the client before its result
+     * @param array<string, array<string, mixed>>          $arguments JSON Schemas by name; an argument without
+     *                                                                `default` is required
+     * @param \Closure(array<string, mixed>, Call): string $run       receives every argument and returns the text of
+     *                                                                the result
+     * @param bool                                         $streams   whether the tool sends messages to the client
+     *                                                                before its result
      */
     public function __construct(
         public readonly string $name,

@@ -6,14 +6,12 @@ namespace McpState\Example\State;
 
 use McpState\PendingStatus;
 
-/**
- * What has become of a question to the client.
- */
+/** The status of a question to the client, and its answer. */
 final class Answer
 {
     /**
-     * @param ?array<string, mixed> $response the client's JSON-RPC response, when the status is Answered
-     * @param int $remainingMs until the question times out, when the status is Waiting
+     * @param ?array<string, mixed> $response    the client's JSON-RPC response if the status is Answered
+     * @param int                   $remainingMs milliseconds until the question times out if the status is Waiting
      */
     public function __construct(
         public readonly PendingStatus $status,

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace McpState\Example\State;
 
 /**
- * A session as one JSON document in a file: read whole at the first access, changed in memory, written back whole by
- * {@see save()}. What another process saved in between is overwritten.
+ * A session as one JSON document in a file. The first access reads the whole document, changes happen in memory, and
+ * {@see save()} writes the whole document. It overwrites what another process saved in between.
  *
- * The file is replaced the way the file store of mcp/sdk does it: through one temporary file for each session (so two
- * writers can meet in it), with a lock while it is written, and a rename.
+ * {@see save()} replaces the file in the same way as the file store of mcp/sdk: it writes one temporary file per
+ * session under a lock (so that two writers can meet in that file) and renames it.
  */
 final class Blob
 {

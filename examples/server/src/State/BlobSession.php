@@ -7,9 +7,9 @@ namespace McpState\Example\State;
 use McpState\PendingStatus;
 
 /**
- * The session as one JSON blob, the way mcp/sdk 0.5 to 0.7 keeps it: queue, pending questions and answers belong to the
- * session, not to the exchange. So whoever looks first takes another's messages, and a waiting stream goes on with
- * whatever answer or timeout it finds first.
+ * The session as one JSON document, in the way of mcp/sdk 0.5 to 0.7. The queue, pending questions and answers belong
+ * to the session and not to the exchange. The first process to read the queue therefore takes the messages of others,
+ * and a waiting stream continues with the first answer or timeout that it finds.
  */
 final class BlobSession extends BlobState
 {

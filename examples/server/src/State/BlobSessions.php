@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Example\State;
 
-/**
- * Sessions as JSON blobs: one file for each in a directory.
- */
+/** Sessions as JSON documents, with one file per session in a directory. */
 final class BlobSessions implements Sessions
 {
     public function __construct(

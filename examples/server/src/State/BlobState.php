@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace McpState\Example\State;
 
 /**
- * What both blob sessions share: the exchange's own copy of the document, saved at its first suspension or at its end,
- * and fresh copies for each later step. Requests in flight are not tracked: the SDK has nothing for that.
+ * The common part of both blob sessions. The exchange has one copy of the document, which it saves at its first
+ * suspension or at its end, and reads a fresh copy for each later step. In-flight requests are not tracked, as in the
+ * SDK.
  */
 abstract class BlobState implements SessionState
 {
@@ -103,7 +104,7 @@ abstract class BlobState implements SessionState
         return $refusal;
     }
 
-    /** Why the answer to the question $id is not stored; null when it is. */
+    /** Returns why the answer to the question $id is not stored; null if it is stored. */
     abstract protected function refusal(Blob $own, mixed $id): ?string;
 
     final protected function fresh(): Blob
@@ -111,7 +112,7 @@ abstract class BlobState implements SessionState
         return new Blob($this->file);
     }
 
-    /** The exchange's own copy is written back once: before it first suspends, or at its end. */
+    /** Saves the exchange's own copy once: before the first suspension, or at the end. */
     final protected function saveOwn(): void
     {
         if (!$this->saved) {
@@ -126,13 +127,16 @@ abstract class BlobState implements SessionState
         $blob->set(self::QUEUE, $queue);
     }
 
-    /** The copy that the next change goes into. */
+    /** Returns the copy for the next change. */
     final protected function current(): Blob
     {
         return $this->saved ? $this->fresh() : $this->own;
     }
 
-    /** The client's answer to the question $id, removed with its pending entry; null while there is none. */
+    /**
+     * Removes the client's answer to the question $id and its pending entry, and returns the answer; null if there is
+     * none.
+     */
     final protected function takeResponse(int $id): ?array
     {
         $blob = $this->fresh();
@@ -154,7 +158,7 @@ abstract class BlobState implements SessionState
         $blob->save();
     }
 
-    /** @param array{timeout: int|float, timestamp: int} $entry of a pending question */
+    /** @param array{timeout: int|float, timestamp: int} $entry the entry of a pending question */
     final protected static function timedOut(array $entry): bool
     {
         return time() - $entry['timestamp'] >= $entry['timeout'];

@@ -7,11 +7,11 @@ namespace McpState\Example\State;
 use McpState\PendingStatus;
 
 /**
- * The same blob with a lock for each session, the way mcp/sdk 0.9 offers it, with what that version repaired beside:
- * a stream awaits only its own question, results do not pass the queue, answers that nobody awaits are dropped.
+ * The same document with a lock per session, in the way of mcp/sdk 0.9, and with the other repairs of that version: a
+ * stream waits only for its own question, results do not pass through the queue, and unexpected answers are dropped.
  *
- * The lock is held from before the session is read until the exchange has ended, but for the sleep between two polls.
- * So answers come back right, and requests of one session are served one after the other.
+ * The exchange holds the lock from before it reads the session until it ends, except for the sleep between two polls.
+ * Answers are therefore correct, and the server serves the requests of one session one after another.
  */
 final class LockedBlobSession extends BlobState
 {

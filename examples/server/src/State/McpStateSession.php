@@ -13,26 +13,26 @@ use McpState\PendingStatus;
 use McpState\Session;
 
 /**
- * A session in mcp-state: each method is one or two operations of the library, and each of those is atomic.
+ * A session in mcp-state. Each method consists of one or two operations of the library, and each operation is atomic.
  *
- * The exchange is an *owner*. What it queues, asks and serves belongs to it: no other process can take its messages,
- * claim its answers or see its timeouts. It attaches when it first has something to own (an answer or a notification
- * from the client never does) and is released when it ends, also by a fatal error or a kill.
+ * The exchange is an *owner*. Its messages, questions and in-flight requests belong to it: no other process can take
+ * its messages, claim its answers or see its timeouts. It attaches when it first needs an owner, which an answer or a
+ * notification from the client never does. It ends with the exchange, even after a fatal error or a kill.
  *
- * What no other process has to see stays in this one: a plain reply is written by whoever made it and cannot be cancelled
- * half-way, so it needs no owner and writes nothing to the store.
+ * State that no other process needs stays in this process. A plain reply cannot be cancelled while it is written, so it
+ * needs no owner and writes nothing to the store.
  */
 final class McpStateSession implements SessionState
 {
     private ?Owner $owner = null;
 
-    /** Where the last wait ended: the next one returns for what is newer. */
+    /** The cursor of the last wait. The next wait returns for newer events. */
     private int $cursor = 0;
 
-    /** @var list<int|string> ids of the client's requests that this exchange serves, as the store knows */
+    /** @var list<int|string> ids of the client's requests that this exchange has in flight in the store */
     private array $serving = [];
 
-    /** @var list<string> results for a plain reply */
+    /** @var list<string> the results for a plain reply */
     private array $replies = [];
 
     public function __construct(private readonly Session $session, private readonly bool $streams)
@@ -70,7 +70,7 @@ final class McpStateSession implements SessionState
             return true;
         }
         $policy = $reject ? DuplicatePolicy::Reject : DuplicatePolicy::Isolate;
-        $begun = $this->owned(static fn (Owner $owner) => $owner->beginRequest($id, $policy));
+        $begun = $this->asOwner(static fn (Owner $owner) => $owner->beginRequest($id, $policy));
         if ($begun) {
             $this->serving[] = $id;
         }
@@ -85,7 +85,7 @@ final class McpStateSession implements SessionState
         }
         $this->serving = array_values(array_filter($this->serving, static fn ($other) => $other !== $id));
 
-        return $this->owned(static fn (Owner $owner) => $owner->finishRequest($id)) === true;
+        return $this->asOwner(static fn (Owner $owner) => $owner->finishRequest($id)) === true;
     }
 
     public function cancel(int|string $id): void
@@ -100,7 +100,7 @@ final class McpStateSession implements SessionState
 
     public function notify(string $message): void
     {
-        $this->owned(static fn (Owner $owner) => $owner->enqueueOutgoing($message));
+        $this->asOwner(static fn (Owner $owner) => $owner->enqueueOutgoing($message));
     }
 
     public function broadcast(string $message): void
@@ -112,7 +112,7 @@ final class McpStateSession implements SessionState
     {
         [$messages, $this->replies] = [$this->replies, []];
         if ($this->owner !== null && $this->streams) {
-            foreach ($this->owned(static fn (Owner $owner) => $owner->takeOutgoing()) as $message) {
+            foreach ($this->asOwner(static fn (Owner $owner) => $owner->takeOutgoing()) as $message) {
                 $messages[] = $message->body;
             }
         }
@@ -122,27 +122,27 @@ final class McpStateSession implements SessionState
 
     public function ask(array $message, int $timeoutMs): int
     {
-        return $this->owned(static fn (Owner $owner) => $owner->sendRequest($message, $timeoutMs))->id;
+        return $this->asOwner(static fn (Owner $owner) => $owner->sendRequest($message, $timeoutMs))->id;
     }
 
     public function claim(?int $id): Answer
     {
         foreach ($this->serving as $request) {
-            if ($this->owned(static fn (Owner $owner) => $owner->isCancelled($request))) {
+            if ($this->asOwner(static fn (Owner $owner) => $owner->isCancelled($request))) {
                 return new Answer(PendingStatus::Cancelled);
             }
         }
         if ($id === null) {
             return new Answer(PendingStatus::Unknown);
         }
-        $claim = $this->owned(static fn (Owner $owner) => $owner->pendingRequest($id)->claim());
+        $claim = $this->asOwner(static fn (Owner $owner) => $owner->pendingRequest($id)->claim());
 
         return new Answer($claim->status, $claim->isAnswered() ? $claim->json() : null, $claim->remainingMs ?? 0);
     }
 
     public function wait(int $atMostMs): void
     {
-        $this->cursor = $this->owned(fn (Owner $owner) => $owner->wait($atMostMs, $this->cursor))->cursor;
+        $this->cursor = $this->asOwner(fn (Owner $owner) => $owner->wait($atMostMs, $this->cursor))->cursor;
     }
 
     public function deliver(mixed $id, string $response): ?string
@@ -155,20 +155,20 @@ final class McpStateSession implements SessionState
         try {
             $this->owner?->detach();
         } catch (SessionNotFound) {
-            // Destroyed meanwhile, and its owners with it.
+            // The session was destroyed meanwhile, together with its owners.
         }
         $this->owner = null;
     }
 
     /**
-     * An owner that was silent for longer than the session's TTL and an hour has been released; the exchange is still
-     * there, and goes on as a new one.
+     * Runs an operation of the owner. The store releases an owner that was silent for longer than the session's TTL and
+     * an hour. The exchange then continues with a new owner.
      *
      * @template T
      * @param \Closure(Owner): T $operation
      * @return T
      */
-    private function owned(\Closure $operation): mixed
+    private function asOwner(\Closure $operation): mixed
     {
         try {
             return $operation($this->owner ??= $this->attach());

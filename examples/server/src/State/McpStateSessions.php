@@ -17,7 +17,7 @@ final class McpStateSessions implements Sessions
 
     public function create(): SessionState
     {
-        // Where sessions are made is a good place to clear away expired ones: a few each time, at the cost of those few.
+        // Creating a session also collects a few expired ones, at a cost that grows only with their number.
         $this->store->collect(10);
 
         return new McpStateSession($this->store->createSession(ttlMs: $this->ttlMs), streams: false);

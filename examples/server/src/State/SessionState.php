@@ -5,35 +5,38 @@ declare(strict_types=1);
 namespace McpState\Example\State;
 
 /**
- * One session, as one HTTP request (an *exchange*) works with it.
+ * One session in the view of one HTTP request (an *exchange*).
  *
- * Everything that must outlive or leave the exchange goes through here; HttpServer, Call and Tools are the same whatever
- * stands behind it. {@see McpStateSession} makes each of these methods one atomic operation with an owner.
- * {@see BlobSession} keeps the session as one JSON document that is read, changed and written back, as PHP SDKs do.
+ * All state that must outlive or leave the exchange passes through this interface. HttpServer, Call and Tools are the
+ * same for all implementations. {@see McpStateSession} makes each of these methods one atomic operation with an owner.
+ * {@see BlobSession} keeps the session as one JSON document that it reads, changes and writes back, like PHP SDKs.
  */
 interface SessionState
 {
     public function id(): string;
 
-    /** An attribute of the session, under a dotted key; null when it has none. */
+    /** Returns the attribute under a dotted key; null if there is none. */
     public function get(string $key): mixed;
 
-    /** @return array<string, mixed> every attribute */
+    /** @return array<string, mixed> all attributes */
     public function all(): array;
 
-    /** @param array<string, mixed> $values by dotted key */
+    /** @param array<string, mixed> $values the values by dotted key */
     public function set(array $values): void;
 
-    /** @param \Closure(mixed): mixed $change pure: it may run again */
+    /** @param \Closure(mixed): mixed $change a function without side effects, because it may run again */
     public function update(string $key, \Closure $change): void;
 
-    /** The exchange serves the client's request $id from now on. False: one with that id is in flight, and $reject says no. */
+    /**
+     * Registers the client's request $id as in flight. Returns false if $reject is true and a request with this id is
+     * in flight.
+     */
     public function begin(int|string $id, bool $reject): bool;
 
-    /** The exchange is done with the client's request $id; true when the client cancelled it meanwhile. */
+    /** Ends the in-flight request $id; true if the client cancelled it meanwhile. */
     public function finish(int|string $id): bool;
 
-    /** The client cancels its request $id. */
+    /** Cancels the client's request $id. */
     public function cancel(int|string $id): void;
 
     /** Queues the result of a request for a plain reply. */
@@ -42,38 +45,38 @@ interface SessionState
     /** Queues a notification for this exchange's stream. */
     public function notify(string $message): void;
 
-    /** Queues a notification for whichever stream of the session is open. */
+    /** Queues a broadcast, which any open stream of the session may deliver. */
     public function broadcast(string $message): void;
 
-    /** @return list<string> what this exchange has to write now, taken out of the queue */
+    /** @return list<string> the messages that this exchange must write now, removed from the queue */
     public function take(): array;
 
     /**
      * Queues a request to the client on this exchange's stream.
      *
      * @param array<string, mixed> $message a JSON-RPC request without its id
-     * @return int the id it got
+     * @return int its id
      */
     public function ask(array $message, int $timeoutMs): int;
 
     /**
-     * What has become of the question $id. Anything but Waiting ends it.
+     * Claims the question $id. Every status except Waiting ends it.
      *
-     * @param ?int $id null: the tool waits for no answer, it only lets its messages be written
+     * @param ?int $id null: the tool waits for no answer, and only lets the stream write its messages
      */
     public function claim(?int $id): Answer;
 
-    /** Waits until something may have changed for this exchange, for at most $atMostMs or about a second. */
+    /** Waits until an event may concern this exchange, at most $atMostMs or about a second. */
     public function wait(int $atMostMs): void;
 
     /**
-     * The client's answer to the question $id, from another exchange.
+     * Delivers the client's answer to the question $id, which another exchange asked.
      *
      * @param string $response the JSON-RPC response
-     * @return ?string why it was discarded; null when it was delivered
+     * @return ?string why the answer was discarded; null if it was delivered
      */
     public function deliver(mixed $id, string $response): ?string;
 
-    /** The exchange is over. */
+    /** Ends the exchange. */
     public function end(): void;
 }

@@ -4,22 +4,20 @@ declare(strict_types=1);
 
 namespace McpState\Example\State;
 
-/**
- * Where the sessions live.
- */
+/** The store of the sessions. */
 interface Sessions
 {
-    /** A new session, for `initialize`. */
+    /** Creates a session, for `initialize`. */
     public function create(): SessionState;
 
     /**
-     * The session $id as the HTTP request now being served sees it.
+     * Returns the session $id for the current HTTP request.
      *
-     * @param bool $streams whether that request is answered with an event stream
-     * @return ?SessionState null when there is none: HTTP 404
+     * @param bool $streams whether the reply to the request is an event stream
+     * @return ?SessionState null if the session does not exist: HTTP 404
      */
     public function open(string $id, bool $streams): ?SessionState;
 
-    /** Ends the session $id; false when there was none. */
+    /** Ends the session $id; false if it does not exist. */
     public function destroy(string $id): bool;
 }

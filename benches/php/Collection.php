@@ -4,19 +4,17 @@ declare(strict_types=1);
 
 namespace McpState\Bench;
 
-/**
- * A store that collects sessions which have expired.
- */
+/** A store that collects its expired sessions. */
 interface Collection
 {
     public function __construct(string $place);
 
-    /** Makes sessions that stay. */
+    /** Creates sessions that do not expire. */
     public function fill(int $sessions): void;
 
-    /** Makes sessions that have expired when it returns. */
+    /** Creates sessions that have expired when the call returns. */
     public function expire(int $sessions): void;
 
-    /** Collects what has expired. How many sessions. */
+    /** Collects the expired sessions and returns their number. */
     public function collect(): int;
 }

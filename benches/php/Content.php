@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Bench;
 
-/**
- * What sessions hold at the beginning.
- */
+/** The initial content of the sessions. */
 final class Content
 {
     public static function id(int $session): string
@@ -14,7 +12,7 @@ final class Content
         return sprintf('00000000-0000-4000-8000-%012d', $session);
     }
 
-    /** @return array<string, string> attributes by dotted key, of $bytes bytes in all, and the client's name */
+    /** @return array<string, string> attributes by dotted key, of $bytes bytes in total, and the name of the client */
     public static function attributes(int $bytes): array
     {
         $attributes = ['client.name' => 'bench'];

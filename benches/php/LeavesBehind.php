@@ -4,11 +4,9 @@ declare(strict_types=1);
 
 namespace McpState\Bench;
 
-/**
- * A peer that keeps something outside of its directory.
- */
+/** A peer that stores data outside of its directory. */
 interface LeavesBehind
 {
-    /** Removes what populate() made for sessions below $measured. */
+    /** Removes the data that populate() created for the sessions below $measured. */
     public function remove(int $measured): void;
 }

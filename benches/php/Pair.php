@@ -4,25 +4,25 @@ declare(strict_types=1);
 
 namespace McpState\Bench;
 
-/**
- * One process that waits for an answer, and another that brings it. Both make an object of their own.
- */
+/** A process that waits for an answer, and another process that delivers it. Each of them creates its own object. */
 interface Pair
 {
     public function __construct(string $place);
 
-    /** Before any process begins. */
+    /** Prepares the place before the processes start. */
     public static function prepare(string $place): void;
 
-    /** The waiting side asks. What the other side needs to answer, without line breaks. */
+    /**
+     * Asks the question on the waiting side, and returns what the other side needs to answer it, without line breaks.
+     */
     public function ask(): string;
 
-    /** Returns as soon as the answer is there. */
+    /** Returns as soon as the answer has arrived. */
     public function wait(): void;
 
     /** Takes the answer. */
     public function finish(): void;
 
-    /** The other side answers. */
+    /** Answers the question on the other side. */
     public function answer(string $question): void;
 }

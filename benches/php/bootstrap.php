@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the workers share: classes by name, processes, samples.
+ * The common part of the workers: autoloading, processes, samples.
  */
 
 declare(strict_types=1);
@@ -19,7 +19,7 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-/** Sorted samples as [count, median, 99 %]. */
+/** Sorts the samples and returns [count, median, 99th percentile]. */
 function summary(array $samples): array
 {
     sort($samples);
@@ -29,12 +29,13 @@ function summary(array $samples): array
     return [count($samples), $at(50), $at(99)];
 }
 
-/** Runs $job in a process of its own; the parent's end of the pair of sockets between them. */
+/** Runs $job in a child process, and returns the parent's end of the socket pair between them. */
 function fork(\Closure $job)
 {
     [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
     foreach ([$ours, $theirs] as $end) {
-        stream_set_timeout($end, 600); // the default is a minute, and others may be populated meanwhile
+        // The default of a minute is too short, because other peers may be populated meanwhile.
+        stream_set_timeout($end, 600);
     }
     $pid = pcntl_fork();
     if ($pid === 0) {
@@ -53,12 +54,12 @@ function fork(\Closure $job)
     return $ours;
 }
 
-/** The next line from another process. */
+/** Reads the next line from another process. */
 function line($stream): string
 {
     $line = fgets($stream);
     if ($line === false) {
-        fwrite(STDERR, "a process ended early\n");
+        fwrite(STDERR, "bootstrap.php: a child process ended early\n");
         exit(1);
     }
 

@@ -5,8 +5,8 @@
  *
  *     php collect.php PEER PLACE SESSIONS
  *
- * Makes the sessions, says `ready`, and answers each line `run EXPIRED` with one line of JSON: the nanoseconds it took to
- * collect so many more.
+ * The script creates the sessions and prints `ready`. It answers each line `run EXPIRED` with one line of JSON: the
+ * nanoseconds that it took to collect EXPIRED further sessions.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ while (($line = fgets(STDIN)) !== false) {
     $collected = $collection->collect();
     $time = hrtime(true) - $start;
     if ($collected !== $expired) {
-        fwrite(STDERR, "collect.php: $collected of $expired were collected\n");
+        fwrite(STDERR, "collect.php: collected $collected of $expired sessions\n");
         exit(1);
     }
     echo json_encode([['ns' => $time]]), "\n";

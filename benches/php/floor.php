@@ -1,12 +1,13 @@
 <?php
 
 /**
- * What of the time of reading an attribute is PHP's own: the same loop as round.php, around nothing, around the least call of the
- * library (it asks the extension, which asks no store), and around the reading. For benches/php-costs:
+ * Measures how much of the time of reading an attribute PHP itself needs, for benches/php-costs. The loop is that of
+ * round.php. Its body is empty, or the cheapest call of the library (into the extension, without a store access), or
+ * the read of the attribute:
  *
  *     php floor.php PLACE
  *
- * Prints one line of JSON: of each the median in nanoseconds, over slices in turn.
+ * The script prints one line of JSON: the median of each in nanoseconds, over alternating slices.
  */
 
 declare(strict_types=1);

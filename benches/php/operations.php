@@ -1,11 +1,11 @@
 <?php
 
 /**
- * Does one thing so often, for benches/php-costs to count what it takes:
+ * Repeats one operation, so that benches/php-costs can count its instructions:
  *
  *     php operations.php round|get|patch|call TIMES PLACE
  *
- * `call` is the least that a call of the library can be: a method that asks the extension, which asks no store.
+ * `call` is the cheapest call of the library: a method that calls the extension without a store access.
  */
 
 declare(strict_types=1);

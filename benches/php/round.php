@@ -1,16 +1,17 @@
 <?php
 
 /**
- * One peer at work in as many processes as wanted, driven by benches/run:
+ * Runs rounds on one peer in several processes. benches/run controls it:
  *
  *     php round.php PEER PLACE PROCESSES one|many SESSIONS CONTENT-BYTES MESSAGE-BYTES PENDING
  *
- * Makes the sessions, and in the first the requests that stay pending, says `ready`, and answers each line `run MILLISECONDS` with one line of JSON: for each process
- * how many rounds it made, in how many nanoseconds, how many came out wrong, and of each step [count, median, 99 %] in
- * nanoseconds. With `one`, all processes work at the same session, each as an owner of its own.
+ * The script creates the sessions, and in the first one the requests that stay pending, and prints `ready`. It answers
+ * each line `run MILLISECONDS` with one line of JSON: for each process the number of its rounds, their nanoseconds, the
+ * number of wrong rounds, and for each step [count, median, 99th percentile] in nanoseconds. With `one`, all processes
+ * use the same session, each with its own owner.
  *
- * The parent opens nothing itself: each process opens the peer after the fork, as workers of a server do. (APCu's memory
- * is the parent's, and shared by the fork.)
+ * Each process opens the peer after the fork, like the workers of a server. (APCu's memory belongs to the parent, and
+ * the fork shares it.)
  */
 
 declare(strict_types=1);
@@ -36,13 +37,13 @@ const PEERS = [
 ];
 const STEPS = ['send', 'take', 'deliver', 'claim'];
 
-/** A JSON text of so many bytes. */
+/** Returns a JSON text of $bytes bytes. */
 function padded(string $before, string $after, int $bytes): string
 {
     return $before . str_repeat('x', max(0, $bytes - strlen($before . $after))) . $after;
 }
 
-/** Rounds for so long; alone, then a fifth of it for reading an attribute, and for changing two. */
+/** Runs rounds for $nanoseconds. If $alone, then reads one attribute and changes two, for a fifth of that time each. */
 function slice(Peer $peer, int $nanoseconds, string $message, string $response, bool $alone): array
 {
     $samples = array_fill_keys(['round', ...STEPS, 'get', 'patch'], []);

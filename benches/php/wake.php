@@ -1,13 +1,14 @@
 <?php
 
 /**
- * One process waits for an answer, another brings it, driven by benches/run:
+ * One process waits for an answer, and another delivers it. benches/run controls the script:
  *
  *     php wake.php PEER PLACE
  *
- * Says `ready`, and answers each line `run MILLISECONDS IDLE-MICROSECONDS` with one line of JSON: the processes' ids, waiting
- * one first, and [count, median, 99 %] of the nanoseconds until the waiting process goes on: from the call that answers, and
- * from its return. The process has been waiting for about IDLE-MICROSECONDS then.
+ * The script prints `ready`, and answers each line `run MILLISECONDS IDLE-MICROSECONDS` with one line of JSON. The line
+ * has the ids of the processes, the waiting one first, and [count, median, 99th percentile] of the nanoseconds until
+ * the waiting process continues, from the start and from the end of the call that answers. By then that process has
+ * waited for about IDLE-MICROSECONDS.
  */
 
 declare(strict_types=1);

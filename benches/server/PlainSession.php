@@ -9,11 +9,11 @@ use McpState\Example\State\SessionState;
 use McpState\PendingStatus;
 
 /**
- * The most that plain PHP does well: queue and pending questions live in the request's own process, since nobody else has
- * to see them; an answer is a file that the waiting process looks for every 5 ms; attributes and the counter of ids change
- * under a lock.
+ * A session with the best means of plain PHP. The queue and the pending questions are in the process of the request,
+ * because no other process needs them. An answer is a file for which the waiting process checks every 5 ms. Attributes
+ * and the counter of ids change under a lock.
  *
- * It leaves out what plain PHP cannot have: nothing is cleaned up after a kill, nothing is bounded.
+ * Plain PHP lacks two guarantees: nothing is cleaned up after a kill, and nothing is bounded.
  */
 final class PlainSession implements SessionState
 {
@@ -162,7 +162,7 @@ final class PlainSession implements SessionState
         }
     }
 
-    /** Changes a file under a lock. What it holds then. */
+    /** Changes a file under a lock, and returns its new contents. */
     private function change(string $name, \Closure $change): string
     {
         $file = fopen("$this->directory/$name", 'r+');

@@ -8,7 +8,7 @@ use McpState\Example\State\Sessions;
 use McpState\Example\State\SessionState;
 
 /**
- * A directory for each session.
+ * Sessions in plain PHP, with one directory per session.
  */
 final class PlainSessions implements Sessions
 {

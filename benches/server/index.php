@@ -1,10 +1,10 @@
 <?php
 
 /**
- * The example server with the sessions of one of the peers: MCP_STATE_MODE is mcp-state, blob, blob-lock, or plain for a careful
- * manager in plain PHP. What peers keep in files is under MCP_STATE_BLOBS.
+ * The example server with the sessions of one of the peers. MCP_STATE_MODE is mcp-state, blob, blob-lock, or plain for
+ * {@see PlainSession}. MCP_STATE_BLOBS is the directory of the peers that use files.
  *
- * All are set up alike, and the classes of all are loaded alike.
+ * The set-up and the loading of classes are the same for all peers.
  */
 
 declare(strict_types=1);

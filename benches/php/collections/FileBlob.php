@@ -8,7 +8,8 @@ use McpState\Bench\Collection;
 use McpState\Bench\Content;
 
 /**
- * Files in a directory that is read from end to end, as the file store of mcp/sdk does it: the age of each is looked at.
+ * One file per session. Collecting reads the whole directory and checks the age of each file, like the file store of
+ * mcp/sdk.
  */
 final class FileBlob implements Collection
 {

@@ -8,9 +8,7 @@ use McpState\Bench\Collection;
 use McpState\Bench\Content;
 use McpState\Store;
 
-/**
- * mcp-state: an index in the order of expiry.
- */
+/** mcp-state, which has an index in the order of expiry. */
 final class Ours implements Collection
 {
     private const BATCH = 100;

@@ -12,9 +12,7 @@ use McpState\Session;
 use McpState\Store;
 use McpState\WaitStatus;
 
-/**
- * mcp-state: the stream sleeps in wait(), the answer is delivered by another process.
- */
+/** mcp-state: the stream sleeps in wait(), and another process delivers the answer. */
 final class Ours implements Pair
 {
     private const SESSION = 'bench';

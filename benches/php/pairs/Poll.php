@@ -8,8 +8,8 @@ use McpState\Bench\Pair;
 use McpState\Bench\Peers\FileBlob;
 
 /**
- * The document in a file, read again and again with pauses between, as PHP SDKs wait. The first pause ends at a random
- * moment: in a server nothing makes answers come right after a look.
+ * A document in a file, which the waiting process reads repeatedly with pauses, like PHP SDKs. The first pause has a
+ * random length, because in a server an answer arrives at a random time between two reads.
  */
 abstract class Poll implements Pair
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Bench\Pairs;
 
 /**
- * Pauses of 10 ms.
+ * Polls with pauses of 10 ms.
  */
 final class Poll10 extends Poll
 {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Bench\Pairs;
 
 /**
- * Pauses of 100 ms.
+ * Polls with pauses of 100 ms.
  */
 final class Poll100 extends Poll
 {

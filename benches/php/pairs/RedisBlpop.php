@@ -6,9 +6,7 @@ namespace McpState\Bench\Pairs;
 
 use McpState\Bench\Pair;
 
-/**
- * A list in Redis: one side blocks on it, the other pushes.
- */
+/** A list in Redis: one process blocks on the list, and the other pushes to it. */
 final class RedisBlpop implements Pair
 {
     private readonly \Redis $redis;

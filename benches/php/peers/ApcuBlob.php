@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Bench\Peers;
 
-/**
- * The document in APCu.
- */
+/** The session as one document in APCu. */
 class ApcuBlob extends Blob
 {
     protected function read(string $id): string|false
@@ -17,7 +15,7 @@ class ApcuBlob extends Blob
     protected function write(string $id, string $document): void
     {
         if (!apcu_store("session:$id", $document, 3600)) {
-            throw new \RuntimeException('APCu is full: more apc.shm_size is needed');
+            throw new \RuntimeException('APCu is full; increase apc.shm_size');
         }
     }
 }

@@ -8,10 +8,11 @@ use McpState\Bench\Content;
 use McpState\Bench\Peer;
 
 /**
- * A session as one JSON document, read, changed and written back whole: how PHP SDKs keep it. Subclasses say where.
+ * A session as one JSON document, which each step reads, changes and writes back as a whole, like PHP SDKs. The
+ * subclasses define the place.
  *
- * Without a lock updates are lost as soon as two processes work at one session; {@see Flock} guards each step. Queue and
- * requests are kept apart by owner, so that it is the same work.
+ * Without a lock, updates are lost as soon as two processes use one session; {@see Flock} locks each step. Queues and
+ * requests are separate for each owner, so that the work is the same as for the other peers.
  */
 abstract class Blob implements Peer
 {
@@ -94,7 +95,7 @@ abstract class Blob implements Peer
         });
     }
 
-    /** Whether there is a response to claim. */
+    /** Tells whether there is a response to claim. */
     public function isAnswered(int $id): bool
     {
         return $this->guarded(fn (): bool => isset($this->data()['_mcp']['responses'][$id]));
@@ -120,7 +121,7 @@ abstract class Blob implements Peer
     {
         $document = $this->read($this->id);
 
-        return $document === false ? throw new \RuntimeException("session $this->id is not there")
+        return $document === false ? throw new \RuntimeException("there is no session $this->id")
             : json_decode($document, true, flags: JSON_THROW_ON_ERROR);
     }
 
@@ -135,7 +136,7 @@ abstract class Blob implements Peer
         });
     }
 
-    /** Runs one step: here with nobody kept out. */
+    /** Runs one step. This class excludes no other process meanwhile. */
     protected function guarded(\Closure $step): mixed
     {
         return $step();

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace McpState\Bench\Peers;
 
 /**
- * The document as a file, read and replaced with the calls that the file store of mcp/sdk makes: age, contents; a
- * temporary file under a lock, a rename, a touch.
+ * The session as one document in a file, with the system calls of the file store of mcp/sdk. A read gets the age and
+ * the contents. A write creates a temporary file under a lock, renames it, and touches the result.
  *
- * One deviation: the temporary file has a name of the process's own. The SDK's has the session's, so that two writers
- * meet in it and readers find half a document, which would end the measurement.
+ * There is one deviation: the name of the temporary file contains the process id. The SDK's name contains only the
+ * session id, so two writers can meet in the file and readers find half a document, which would end the measurement.
  */
 class FileBlob extends Blob
 {
@@ -28,7 +28,7 @@ class FileBlob extends Blob
         $path = "$this->place/$id";
         $temporary = $path . '.' . getmypid() . '.tmp';
         if (@file_put_contents($temporary, $document, LOCK_EX) === false || !@rename($temporary, $path)) {
-            throw new \RuntimeException("$path cannot be written");
+            throw new \RuntimeException("cannot write $path");
         }
         @touch($path, time());
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace McpState\Bench\Peers;
 
 /**
- * The same under a lock.
+ * The session as one document in a file, with a lock per session.
  */
 final class FileBlobFlock extends FileBlob
 {

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Bench\Peers;
 
-/**
- * Each step under a lock of the session: flock on a file of its own.
- */
+/** Runs each step under a lock of the session: flock on a separate file. */
 trait Flock
 {
     /** @var ?resource */
@@ -15,7 +13,8 @@ trait Flock
     protected function guarded(\Closure $step): mixed
     {
         $directory = is_dir($this->place) ? $this->place : dirname($this->place);
-        $this->lock ??= fopen("$directory/$this->id.lock", 'c') ?: throw new \RuntimeException('the lock cannot be opened');
+        $this->lock ??= fopen("$directory/$this->id.lock", 'c')
+            ?: throw new \RuntimeException('cannot open the lock file');
         flock($this->lock, LOCK_EX);
         try {
             return $step();

@@ -10,9 +10,7 @@ use McpState\Owner;
 use McpState\Session;
 use McpState\Store;
 
-/**
- * mcp-state, through whichever backend this PHP has.
- */
+/** mcp-state, through the backend of this PHP. */
 final class Ours implements Peer
 {
     private readonly Store $store;
@@ -36,7 +34,7 @@ final class Ours implements Peer
     public function enter(int $session): void
     {
         $this->session = $this->store->openSession(Content::id($session))
-            ?? throw new \RuntimeException("session $session is not there");
+            ?? throw new \RuntimeException("there is no session $session");
         $this->owner = $this->session->attach();
     }
 

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Bench\Peers;
 
-/**
- * The document in Redis, on a Unix socket.
- */
+/** The session as one document in Redis, through a Unix socket. */
 class RedisBlob extends Blob
 {
     private readonly \Redis $redis;

@@ -8,14 +8,14 @@ use McpState\Bench\Content;
 use McpState\Bench\Peer;
 
 /**
- * A Lua script in Redis for each step: one round trip, atomic, on a Unix socket. A session is a hash of attributes and
- * counters, a list for each owner's queue, and hashes of requests and responses.
+ * One Lua script in Redis for each step: one round trip, atomic, through a Unix socket. A session consists of a hash of
+ * attributes and counters, a list for each owner's queue, and hashes of requests and responses.
  */
 final class RedisLua implements Peer
 {
     private const TTL = 3600;
 
-    // KEYS[1] is the session; its other keys are named after it, as on a single server one may.
+    // KEYS[1] is the session. The scripts derive its other keys, which is allowed on a single server.
     private const SCRIPTS = [
         'send' => <<<'LUA'
             local id = redis.call('HINCRBY', KEYS[1], 'next_request', 1)

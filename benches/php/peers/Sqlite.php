@@ -8,7 +8,8 @@ use McpState\Bench\Content;
 use McpState\Bench\Peer;
 
 /**
- * Tables in SQLite through PDO: write-ahead log, one transaction for each step, statements prepared once.
+ * Tables in SQLite through PDO, with a write-ahead log, one transaction for each step, and statements that are prepared
+ * once.
  */
 final class Sqlite implements Peer
 {
@@ -112,7 +113,7 @@ final class Sqlite implements Peer
 
     private function transaction(\Closure $step): mixed
     {
-        // PDO's own begins as a reader: two that then both write would fail.
+        // PDO's transactions begin as readers, and two of them that then write would fail.
         $this->database->exec('BEGIN IMMEDIATE');
         $result = $step();
         $this->database->exec('COMMIT');

@@ -8,8 +8,8 @@ use McpState\Bench\Content;
 use McpState\Bench\LeavesBehind;
 
 /**
- * The document in System V shared memory: a segment for each session, guarded by a semaphore. Only sessions that are
- * worked at are made.
+ * The session as one document in System V shared memory: one segment per session, guarded by a semaphore. This peer
+ * creates only the sessions that are measured.
  */
 final class SysvShm extends Blob implements LeavesBehind
 {
@@ -42,7 +42,7 @@ final class SysvShm extends Blob implements LeavesBehind
 
     protected function write(string $id, string $document): void
     {
-        // Populating writes to many segments, working to one.
+        // populate() writes to many segments, and the other methods to one.
         $segment = $this->segment ?? shm_attach($this->key($id), self::BYTES);
         if (!shm_put_var($segment, self::VARIABLE, $document)) {
             throw new \RuntimeException('the segment is full');

@@ -46,6 +46,7 @@ limits! {
     InFlight "max_in_flight" = 256, "Requests in flight of one session.", "the client has too many requests open at once";
     Broadcasts "max_broadcasts" = 256, "Broadcast messages waiting in one session.", "no stream of the session is taking broadcasts";
     AttributeBytes "max_attribute_bytes" = 1 << 20, "Bytes of all attributes of one session.", "keep large values elsewhere, or raise the limit";
+    Attributes "max_attributes" = 10_000, "Attributes of one session.", "remove some, or keep many values as one";
     PatchChanges "max_patch_changes" = 10_000, "Changes of one patch of attributes.", "send fewer changes at once, or raise the limit";
     SessionBytes "max_session_bytes" = 32 << 20, "Bytes of everything one session holds; never more than 1/16 of the store.", "take messages, claim responses, or raise the limit";
     Sessions "max_sessions" = 10_000, "Sessions in one store.", "destroy sessions, shorten ttl_ms, or raise the limit";

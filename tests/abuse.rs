@@ -237,7 +237,7 @@ fn deep_json_is_refused_before_it_is_followed() {
 
 #[test]
 fn many_attributes_are_bounded_by_their_bytes_and_a_patch_by_its_changes() {
-    on_each("max_attribute_bytes=512K&max_patch_changes=5000", |store| {
+    on_each("max_attribute_bytes=512K&max_attributes=50000&max_patch_changes=5000", |store| {
         let session = store.fixture.session();
         let keys: Vec<String> = (0..20_000).map(|number| format!("a{number}.{number}")).collect();
         let mut flood = Flood::default();

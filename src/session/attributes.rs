@@ -115,6 +115,7 @@ impl Transition<'_> {
     /// Applies all changes, in order. A row that several in turn go into is read and written once.
     pub fn patch(&mut self, changes: &[Change]) -> Step<()> {
         self.within(Limit::PatchChanges, changes.len() as u64)?;
+        let before = self.account();
         let mut open: Option<Above> = None;
         for change in changes {
             let (Change::Set(key, _) | Change::Remove(key)) = change;
@@ -140,7 +141,8 @@ impl Transition<'_> {
                 }
             }
         }
-        self.close(open)
+        self.close(open)?;
+        self.settle(before)
     }
 
     fn close(&mut self, open: Option<Above>) -> Step<()> {
@@ -149,13 +151,15 @@ impl Transition<'_> {
 
     /// Sets `key` to a JSON text; what stood below it is replaced.
     pub fn set(&mut self, key: &AttributeKey, json: &str) -> Step<()> {
+        let before = self.account();
         match self.spot(key)? {
             Spot::Above(mut above) => {
                 self.set_within(&mut above, key, json)?;
-                self.close(Some(above))
+                self.close(Some(above))?;
             }
-            spot => self.set_at(spot, key, json),
+            spot => self.set_at(spot, key, json)?,
         }
+        self.settle(before)
     }
 
     fn set_within(&self, above: &mut Above, key: &AttributeKey, json: &str) -> Step<()> {
@@ -179,11 +183,14 @@ impl Transition<'_> {
 
     /// Removes `key` and all below it. Whether there was anything.
     pub fn remove(&mut self, key: &AttributeKey) -> Step<bool> {
+        let before = self.account();
         match self.spot(key)? {
             Spot::Above(mut above) => {
                 let removed = take_out(&mut above.document, above.row.path(key));
                 if removed {
+                    // A list that loses an element becomes an object, which is longer.
                     self.close(Some(above))?;
+                    self.settle(before)?;
                 }
                 Ok(removed)
             }
@@ -307,16 +314,34 @@ impl Transition<'_> {
         rows.into_iter().map(|(key, value)| Ok((key, text(value)?))).collect()
     }
 
+    /// How many bytes the attributes take, and how many there are.
+    fn account(&self) -> (u64, u64) {
+        (self.record().attribute_bytes, self.record().attributes)
+    }
+
+    /// Refuses a change that goes beyond a limit, once all of it is made: a store that has to ask for rows is then asked for all
+    /// that the change needs.
+    fn settle(&self, (bytes, attributes): (u64, u64)) -> Step<()> {
+        let after = self.account();
+        if after.0 > bytes {
+            self.within(Limit::AttributeBytes, after.0)?;
+            self.within_session(0)?;
+        }
+        if after.1 > attributes {
+            self.within(Limit::Attributes, after.1)?;
+        }
+        Ok(())
+    }
+
     /// Writes a row over one that takes `before` bytes.
     fn put_row(&mut self, key: AttributeKey, json: String, before: u64) -> Step<()> {
-        let after = key.bytes_with(json.len());
         self.within(Limit::MessageBytes, json.len() as u64)?;
-        let attribute_bytes = Record::without(self.record().attribute_bytes, before)? + after;
-        if after > before {
-            self.within(Limit::AttributeBytes, attribute_bytes)?;
-            self.within_session(after - before)?;
-        }
-        self.record_mut().attribute_bytes = attribute_bytes;
+        let others = Record::without(self.record().attribute_bytes, before)?;
+        // A row takes the bytes of its key at least.
+        let is_new = before == 0 && self.record().is_timed;
+        let record = self.record_mut();
+        record.attribute_bytes = others + key.bytes_with(json.len());
+        record.attributes += u64::from(is_new);
         self.put(Payload::Attribute(key), json.into_bytes());
         Ok(())
     }
@@ -324,6 +349,9 @@ impl Transition<'_> {
     /// Deletes a row that takes `bytes` bytes.
     fn delete_row(&mut self, key: AttributeKey, bytes: u64) -> Step<()> {
         self.record_mut().attribute_bytes = Record::without(self.record().attribute_bytes, bytes)?;
+        if self.record().is_timed {
+            self.record_mut().attributes = Record::without(self.record().attributes, 1)?;
+        }
         self.delete(Payload::Attribute(key));
         Ok(())
     }

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! version u8 · words u32 · bytes of texts u32 · head [u64; 14] · principal [u64; 3] · late [u64; 6] · lengths of lists [u64; 5] ·
-//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · since [u64; 1]… (from version 5) · zeros · texts
+//! owners [u64; 15]… · sizes [u32; 2]… · pending [u64; 7]… · in flight [u64; 4]… · broadcasts [u64; 5]… · ended [u64; 2]… · since [u64; 1]… · attributes u64 (both from version 5) · zeros · texts
 //! ```
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use crate::process::Process;
 
 /// The version of new sessions' records.
 const VERSION: u8 = 5;
-/// The version before, which does not say since when anything is there.
+/// The version before, which does not say since when anything is there, nor how many attributes there are.
 const UNTIMED: u8 = 4;
 
 /// A record's length is a multiple of this many bytes: a pending request or two, or a few queued messages, change nothing.
@@ -89,6 +89,7 @@ impl Record {
         self.ended.iter().for_each(|ended| write(&mut bytes, ended.words()));
         if self.is_timed {
             self.since().for_each(|since| write(&mut bytes, [since]));
+            write(&mut bytes, [self.attributes]);
         }
         let words = ((bytes.len() - PREFIX) / size_of::<u64>()) as u32;
         let methods = self.pending.iter().map(|pending| pending.method.as_str());
@@ -356,6 +357,7 @@ impl<'b> Reader<'b> {
             next_broadcast,
             message_bytes,
             attribute_bytes,
+            attributes: 0,
             owners: self.owners(owners)?,
             pending: self.list(pending)?,
             in_flight: self.list(in_flight)?,
@@ -368,6 +370,7 @@ impl<'b> Reader<'b> {
             for since in record.since_mut() {
                 [*since] = self.next()?;
             }
+            [record.attributes] = self.next()?;
         }
         (self.words.is_empty() && self.texts.0.is_empty()).then_some(record)
     }

@@ -71,6 +71,7 @@ impl Transition<'_> {
             next_broadcast: 1,
             message_bytes: 0,
             attribute_bytes: 0,
+            attributes: 0,
             owners: Vec::new(),
             pending: Vec::new(),
             in_flight: Vec::new(),

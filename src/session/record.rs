@@ -45,14 +45,16 @@ pub struct Record {
     /// Bytes of messages and responses.
     pub(crate) message_bytes: u64,
     pub(crate) attribute_bytes: u64,
+    /// How many attributes there are; 0 where the record does not know.
+    pub(crate) attributes: u64,
     pub(crate) owners: Vec<Owner>,
     pub(crate) pending: Vec<Pending>,
     pub(crate) in_flight: Vec<InFlight>,
     pub(crate) broadcasts: VecDeque<Broadcast>,
     pub(crate) ended: VecDeque<(i64, LateReason)>,
     pub(crate) late: [u32; LateReason::COUNT],
-    /// Whether it knows since when its owners, its pending requests and its requests in flight are there. Sessions of older
-    /// builds do not, and stay as they are: processes of such a build may serve them still.
+    /// Whether it knows since when its owners, its pending requests and its requests in flight are there, and how many attributes
+    /// it has. Sessions of older builds do not, and stay as they are: processes of such a build may serve them still.
     pub(crate) is_timed: bool,
 }
 
@@ -143,7 +145,7 @@ impl Record {
             at.map(|at| &self.owners[at]).map_err(|_| "it names an owner that is not there")
         };
         let numbers = [self.created, self.last_active, self.ttl, self.indexed.at, self.next_broadcast];
-        let sums = [self.message_bytes, self.attribute_bytes];
+        let sums = [self.message_bytes, self.attribute_bytes, self.attributes];
         let requests = [self.first_request, self.next_request].map(i64::unsigned_abs);
         let of_owners = self
             .owners
@@ -262,6 +264,13 @@ impl Record {
         let answered = self.pending.iter().filter(|pending| matches!(pending.state, PendingState::Answered { .. }));
         let responses = answered.map(|pending| Payload::Response(pending.id));
         queued.chain(broadcasts).chain(responses).collect()
+    }
+
+    /// What there is to say when so many attributes are there.
+    pub(crate) fn miscounted(&self, attributes: u64) -> Option<String> {
+        (self.is_timed && self.attributes != attributes).then(|| {
+            format!("session {}: {attributes} attributes are there, {} are accounted for", self.id, self.attributes)
+        })
     }
 
     /// Where the index of expiry has the session.

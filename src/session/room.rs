@@ -51,6 +51,7 @@ impl Record {
             next_broadcast: 1,
             message_bytes: 0,
             attribute_bytes: 0,
+            attributes: 0,
             owners: Vec::new(),
             pending: Vec::new(),
             in_flight: Vec::new(),

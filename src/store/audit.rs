@@ -83,8 +83,9 @@ fn check_session(
         }
         expected.insert(payload_key(session, &payload).to_vec());
     }
-    let mut attribute_bytes = 0;
+    let (mut attribute_bytes, mut attributes) = (0, 0);
     for (key, value) in values.attributes(None)? {
+        attributes += 1;
         attribute_bytes += (key.as_str().len() + value.len()) as u64;
         expected.insert(payload_key(session, &Payload::Attribute(key)).to_vec());
     }
@@ -96,6 +97,7 @@ fn check_session(
             record.attribute_bytes
         ));
     }
+    found.extend(record.miscounted(attributes));
     let is_chunk = |key: &[u8]| expected.iter().any(|first| key.len() == first.len() + 3 && key.starts_with(first));
     for stray in keys.iter().filter(|key| !expected.contains(*key) && !is_chunk(key)) {
         let rest = &stray[session_prefix(session).len()..];

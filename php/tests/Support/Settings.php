@@ -94,6 +94,7 @@ final class Settings
                 $session->enqueueBroadcast('{}');
             })],
             'max_attribute_bytes' => ['10', self::limit(static fn (Session $session) => $session->set('k', '1234567890'))],
+            'max_attributes' => ['1', self::limit(static fn (Session $session) => $session->patch(['a' => 1, 'b' => 2]))],
             'max_patch_changes' => ['1', self::limit(static fn (Session $session) => $session->patch(['a' => 1, 'b' => 2]))],
             'max_session_bytes' => ['10', self::limit(static fn (Session $session) => $session->set('k', '1234567890'))],
             'max_sessions' => ['1', self::limit(static fn (Session $_, Store $store) => $store->createSession())],

@@ -1,7 +1,7 @@
 //! The notification bus and single-use keys.
 //!
-//! A topic is a stream, whose entries are numbered `N-0`, and a head beside it. Numbers rise by one because the script that
-//! appends takes the next from the head.
+//! A topic is a stream, whose entries are numbered `N-0`, a head beside it, and the lengths of its messages (`publish.lua`).
+//! Numbers rise by one because the script that appends takes the next from the head.
 
 use redis::{Cmd, Value};
 
@@ -25,7 +25,7 @@ const PORTION_BYTES: u64 = 1 << 20;
 /// Appends a message. Its number.
 pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, message: &str) -> Result<u64, Error> {
     let before = store.key(hex(topic), &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
-    let keys = [stream_key(store, topic), head_key(store, topic), before];
+    let keys = [stream_key(store, topic), head_key(store, topic), lengths_key(store, topic), before];
     let channel = store.channel(Ring::Topic(topic));
     let append = |may_begin: bool| {
         let sent = process.connections.run(|link, _| {
@@ -154,7 +154,7 @@ pub(super) fn living_topics(store: &RedisStore, process: &OfProcess) -> Result<u
         let last: Option<Millis> = redis::from_redis_value(last).ok().flatten();
         if last.is_none_or(|last| last + TOPIC_TTL_MS < now) {
             let mut unlink = redis::cmd("UNLINK");
-            unlink.arg(&[head_key(store, topic), stream_key(store, topic)]);
+            unlink.arg(&[head_key(store, topic), stream_key(store, topic), lengths_key(store, topic)]);
             let mut forget = redis::cmd("SREM");
             forget.arg(topics_key(store)).arg(&topic.0);
             gone.extend([unlink, forget]);
@@ -202,6 +202,10 @@ fn head_key(store: &RedisStore, topic: Digest) -> String {
 
 fn stream_key(store: &RedisStore, topic: Digest) -> String {
     store.key(hex(topic), "s")
+}
+
+fn lengths_key(store: &RedisStore, topic: Digest) -> String {
+    store.key(hex(topic), "l")
 }
 
 fn topics_key(store: &RedisStore) -> String {

@@ -14,7 +14,7 @@
 //! | `{D}wOWNER` | a channel: rings the owner |
 //! | `{index}0`, `{index}1` | sorted sets of the digests of new and settled sessions, by when they are due |
 //! | `{P}p` | the same of a principal's sessions |
-//! | `{T}h`, `{T}s`, `{T}w` | a topic: head, stream, and the channel that rings its listeners |
+//! | `{T}h`, `{T}s`, `{T}l`, `{T}w` | a topic: head, stream, lengths of its messages, and the channel that rings its listeners |
 //! | `{topics}`, `{once}`, `{counted}` | the topics; single-use keys by when they are forgotten; what is counted |
 //! | `{layout}` | the number of this layout; whoever finds another one refuses the store |
 //!
@@ -29,6 +29,7 @@
 //! * Every key has a time after which the server drops it, so that nothing stays of a site that is gone.
 //! * The index and the numbers of sessions follow after the operation: they may lag, and are mended when sessions are collected.
 
+mod audit;
 mod bus;
 mod cache;
 mod connect;
@@ -66,7 +67,7 @@ use crate::settings::Settings;
 use cache::{Cache, Seen};
 use connection::Connections;
 use listener::Listener;
-use script::{Answer, Asked, Field, Keys, Packed, Request, Verdict, Version};
+use script::{Answer, Asked, Keys, Packed, Request, Verdict, Version};
 use speculation::{Attributes, Known, Speculation};
 
 /// How long the server keeps a session that nobody can find any more, for whoever collects it.
@@ -82,6 +83,8 @@ const CONTENDED: Duration = Duration::from_secs(10);
 const MOST_OVERTAKEN: u32 = 16;
 /// Of a session with so many bytes of messages and responses, what an operation takes away is read by the same script.
 const READ_AND_KEPT_BYTES: u64 = 256 << 10;
+/// About how many bytes of messages and responses are asked for at once.
+const PORTION_BYTES: u64 = 4 << 20;
 /// How often what is counted is written at most.
 const COUNTED_EVERY_MS: Millis = 1_000;
 
@@ -525,8 +528,27 @@ impl Work<'_> {
         (result, values.into_asked())
     }
 
-    /// Sees whether the session still is what it was, and asks for payloads.
+    /// Sees whether the session still is what it was, and asks for payloads: for many in portions, so that none keeps the server
+    /// busy for long. What they answer is of one version, or the operation is decided anew.
     fn look(&mut self, asked: &Asked) -> Result<(), StoreError> {
+        let message_bytes = self.seen.record.as_ref().map_or(0, |record| record.message_bytes);
+        let portions = usize::try_from(message_bytes / PORTION_BYTES).unwrap_or(usize::MAX).saturating_add(1);
+        let most = asked.payloads.len().div_ceil(portions).max(1);
+        if asked.payloads.len() <= most || asked.for_attributes() {
+            return self.look_once(asked);
+        }
+        let payloads: Vec<_> = asked.payloads.iter().cloned().collect();
+        for portion in payloads.chunks(most) {
+            let version = self.seen.version;
+            self.look_once(&Asked { payloads: portion.iter().cloned().collect(), ..Asked::default() })?;
+            if self.seen.version != version {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_once(&mut self, asked: &Asked) -> Result<(), StoreError> {
         let connections = self.process.connections.clone();
         let mut answer = match asked.for_attributes() {
             true => None,
@@ -772,7 +794,7 @@ impl Store for RedisStore {
         let process = self.process();
         let mut found = Vec::new();
         for session in self.indexed(&process)? {
-            self.check_session(&process, session, &mut found)?;
+            audit::check_session(self, &process, session, &mut found)?;
         }
         Ok(found)
     }
@@ -811,52 +833,6 @@ impl RedisStore {
             redis::cmd("INFO").arg(section).query(&mut connection)
         });
         asked.map_err(|error| connections.unavailable(&error))
-    }
-
-    /// Whether a session's keys hold what its record says (G8), of one moment.
-    fn check_session(&self, process: &OfProcess, session: Digest, found: &mut Vec<String>) -> Result<(), StoreError> {
-        let keys = ["", "a"].map(|rest| self.key(hex(session), rest));
-        type Lengths = std::collections::BTreeMap<Vec<u8>, u64>;
-        let (mut fields, rows, record): (Lengths, Lengths, Option<Vec<u8>>) = process.connections.read(|link| {
-            let both = link.run(&script::LENGTHS, |command| {
-                command.arg(keys.len()).arg(&keys);
-            })?;
-            Ok(redis::from_redis_value(both)?)
-        })?;
-        // The newest versions and one byte; others.
-        let mut versions = vec![fields.remove(b"v".as_slice()).map_or(0, |newest| newest.saturating_sub(1))];
-        versions.extend((b'0'..=b'7').filter_map(|digit| fields.remove([b'h', digit].as_slice())));
-        let Some(record) = record else {
-            if !fields.is_empty() || !rows.is_empty() {
-                found.push(format!("session {}: payloads without a record", hex(session)));
-            }
-            return Ok(());
-        };
-        fields.remove(b"r".as_slice());
-        let record = decode(&record)?;
-        if versions.iter().any(|&bytes| bytes == 0 || bytes % size_of::<Version>() as u64 != 0) {
-            found.push(format!("session {}: its versions cannot be read", record.id()));
-        }
-        let mut message_bytes = 0;
-        for payload in record.payloads() {
-            match fields.remove(Field::of(&payload).bytes()) {
-                Some(length) => message_bytes += length,
-                None => found.push(format!("session {}: {payload:?} is missing", record.id())),
-            }
-        }
-        for stray in fields.keys() {
-            found.push(format!("session {}: nothing refers to the field {stray:?}", record.id()));
-        }
-        let attribute_bytes: u64 = rows.iter().map(|(name, length)| name.len() as u64 + length).sum();
-        if (message_bytes, attribute_bytes) != (record.message_bytes, record.attribute_bytes) {
-            found.push(format!(
-                "session {}: {message_bytes} and {attribute_bytes} bytes are there, {} and {} are accounted for",
-                record.id(),
-                record.message_bytes,
-                record.attribute_bytes
-            ));
-        }
-        Ok(())
     }
 }
 

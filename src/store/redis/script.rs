@@ -26,8 +26,6 @@ impl Script {
 pub(super) static SESSION: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("session.lua")));
 /// `publish.lua`: appends a message to a topic.
 pub(super) static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("publish.lua")));
-/// `lengths.lua`: what a session's keys hold at one moment, by name and length.
-pub(super) static LENGTHS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lengths.lua")));
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 

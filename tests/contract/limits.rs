@@ -14,32 +14,33 @@ contract! { every [
     g10_expired_sessions_hold_no_place_of_their_principal("max_sessions_per_principal=1&ttl_ms=1000"),
     g10_who_has_all_its_sessions_pushes_out_nobody("max_sessions=2&max_sessions_per_principal=1"),
     g10_one_principal_cannot_push_out_the_others("max_sessions_per_principal=2"),
-    g10_attributes_are_counted_and_what_makes_one_too_many_is_refused(store, "max_attributes=2") {
-        let session = store.session();
-        let attributes = session.attributes();
-        attributes.patch([("a.b", Some("1")), ("a.c", Some("{}"))]).unwrap();
-        assert_eq!(limit(attributes.set("d", "1")), (Limit::Attributes, 2, 3));
-        assert_eq!(limit(attributes.put_if_absent("a.d", "1")), (Limit::Attributes, 2, 3));
-        assert_eq!(limit(attributes.patch([("a.b", None), ("d", Some("1")), ("e", Some("1"))])), (Limit::Attributes, 2, 3));
-        // What is there changes, and what is within a value is no attribute of its own.
-        attributes.set("a.b", "\"longer\"").unwrap();
-        attributes.patch([("a.c.x", Some("1")), ("a.c.y", Some("2"))]).unwrap();
-        assert_eq!(attributes.all().unwrap(), r#"{"a":{"b":"longer","c":{"x":1,"y":2}}}"#);
-        // One takes the place of two.
-        attributes.set("a", "1").unwrap();
-        attributes.set("d", "1").unwrap();
-        assert_eq!(limit(attributes.set("e", "1")), (Limit::Attributes, 2, 3));
-        assert!(attributes.remove("a").unwrap());
-        attributes.set("e", "1").unwrap();
-        assert_eq!(store.engine.contradictions().unwrap(), Vec::<String>::new());
-    }
-
+    g10_attributes_are_counted_and_what_makes_one_too_many_is_refused("max_attributes=2"),
     g10_every_limit_refuses_by_name_and_changes_nothing(
         "max_message_bytes=100&max_owner_messages=3&max_owner_bytes=200&max_owners=2&max_pending=2&max_in_flight=2\
          &max_broadcasts=2&max_attribute_bytes=150&max_session_bytes=400&lease_ms=100000000"
     ),
     g10_ids_and_methods_count_against_the_session("max_session_bytes=100"),
 ] }
+
+fn g10_attributes_are_counted_and_what_makes_one_too_many_is_refused(store: Fixture) {
+    let session = store.session();
+    let attributes = session.attributes();
+    attributes.patch([("a.b", Some("1")), ("a.c", Some("{}"))]).unwrap();
+    assert_eq!(limit(attributes.set("d", "1")), (Limit::Attributes, 2, 3));
+    assert_eq!(limit(attributes.put_if_absent("a.d", "1")), (Limit::Attributes, 2, 3));
+    assert_eq!(limit(attributes.patch([("a.b", None), ("d", Some("1")), ("e", Some("1"))])), (Limit::Attributes, 2, 3));
+    // What is there changes, and what is within a value is no attribute of its own.
+    attributes.set("a.b", "\"longer\"").unwrap();
+    attributes.patch([("a.c.x", Some("1")), ("a.c.y", Some("2"))]).unwrap();
+    assert_eq!(attributes.all().unwrap(), r#"{"a":{"b":"longer","c":{"x":1,"y":2}}}"#);
+    // One takes the place of two.
+    attributes.set("a", "1").unwrap();
+    attributes.set("d", "1").unwrap();
+    assert_eq!(limit(attributes.set("e", "1")), (Limit::Attributes, 2, 3));
+    assert!(attributes.remove("a").unwrap());
+    attributes.set("e", "1").unwrap();
+    assert_eq!(store.engine.contradictions().unwrap(), Vec::<String>::new());
+}
 
 fn g10_every_limit_refuses_by_name_and_changes_nothing(store: Fixture) {
     let (session, stream) = store.session_and_stream();

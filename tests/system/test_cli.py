@@ -7,6 +7,7 @@ import os
 import pty
 import pwd
 import re
+import resource
 import select
 import shutil
 import signal
@@ -446,6 +447,52 @@ class CommandLine(unittest.TestCase):
         found = self.findings("--php", self.php_with_extension(), "--pool", self.pool(50), status=1)
         self.assertEqual("wrong", found["stamp"][0]["level"])
         self.assertIn("reset", found["stamp"][0]["mend"])
+
+    def test_doctor_names_what_bounds_the_store(self) -> None:
+        self.php().run("return $store->createSession()->id;")
+        arguments = ("--php", self.php_with_extension(), "--pool", self.pool(50))
+        [space] = self.findings(*arguments)["space"]
+        self.assertIn(f" left by the file system of {self.data}/store", space["seen"])
+        limit = 8 << 20
+        limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))}
+        for option, bound in (("", True), ("&max_store_bytes=1M", False)):
+            space, *notes = self.findings(*arguments, store=self.dsn + option, **limited)["space"]
+            self.assertEqual("ok", space["level"], space)
+            self.assertIn(f" left by RLIMIT_FSIZE with its {limit} bytes for a file;", space["seen"])
+            if bound:
+                [note] = notes
+                self.assertEqual("note", note["level"], note)
+                self.assertRegex(note["seen"], r"the store may use 4\.0 MiB: half of .*RLIMIT_FSIZE")
+                self.assertIn("more room", note["mend"])
+            else:
+                self.assertEqual([], notes, "max_store_bytes is less than what RLIMIT_FSIZE leaves")
+
+    def test_doctor_finds_a_data_file_that_has_outgrown_its_store_and_who_keeps_it(self) -> None:
+        store = f"{self.dsn}&max_attribute_bytes=12M"
+        php = self.php(store)
+        session = php.run("return ($s = $store->createSession())->id;")
+        for key in range(5):
+            self.assertEqual(1, php.run(f"$s->set('k{key}', str_repeat('x', 2 << 20)); return 1;"))
+        command = [self.command, "--store", store, "show", session]
+        reader = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={"MCP_STATE_FAULT": "in-read:2:stop"})
+        try:
+            os.waitid(os.P_PID, reader.pid, os.WSTOPPED | os.WNOWAIT)
+            self.assertTrue(php.run("for ($i = 0; $i < 30; $i++) { $store->createSession(); } return $s->destroy();"))
+            # 10 MiB are more than twice the limit, and those who go by it use little of it.
+            looked = {"store": f"{self.dsn}&max_store_bytes=4M"}
+            arguments = ("--php", self.php_with_extension(), "--pool", self.pool(50))
+            [space] = self.findings(*arguments, status=1, **looked)["space"]
+            self.assertEqual("wrong", space["level"], space)
+            self.assertRegex(space["seen"], r"of 4\.0 MiB used; the data file takes 1\d MiB;")
+            self.assertIn(f"process {reader.pid} was stopped while it read", space["mend"])
+        finally:
+            reader.kill()
+            reader.wait()
+        [space] = self.findings(*arguments, status=1, **looked)["space"]
+        self.assertIn("`mcp-state gc` gives back", space["mend"])
+        self.mcp_state("gc", **looked)
+        [space] = self.findings(*arguments, **looked)["space"]
+        self.assertEqual("ok", space["level"], space)
 
     def test_a_store_of_another_container_is_left_alone(self) -> None:
         php = self.php()

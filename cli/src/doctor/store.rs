@@ -135,6 +135,9 @@ fn stamp(report: &mut Report, files: &Files) {
     );
 }
 
+/// The bytes that a store keeps in its data file besides twice the bytes in use.
+const SPACE_KEPT: u64 = 1 << 20;
+
 fn space(report: &mut Report, stats: &StoreStats) {
     let (used, limit, free) = (stats.used_bytes, stats.limit_bytes, number(stats, "free_bytes"));
     let (data, writes) = (number(stats, "data_bytes"), place(stats, "writes").unwrap_or("unknown"));
@@ -151,7 +154,7 @@ fn space(report: &mut Report, stats: &StoreStats) {
         let mend =
             "destroy sessions, shorten ttl_ms, or raise max_store_bytes; `mcp-state gc` removes what has expired";
         report.wrong("space", seen, mend);
-    } else if data > 2 * limit && writes != "through the map" {
+    } else if data > 2 * limit + SPACE_KEPT && writes != "through the map" {
         let mend = match place(stats, "old_reader") {
             Some(pid) => {
                 format!("process {pid} was stopped while it read and keeps old pages: let it go on (SIGCONT) or end it")

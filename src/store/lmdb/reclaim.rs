@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use super::Files;
 use super::free_pages::Horizon;
 use crate::error::StoreError;
-use crate::store::rows::Rows;
+use crate::store::rows::{Change, Rows, Transactions, Verdict};
 
 /// The longest time for which writers are excluded.
 const TURN: Duration = Duration::from_millis(2);
@@ -69,6 +69,17 @@ impl Files {
         if !self.is_worth_it(used, end) {
             return Ok(());
         }
+        self.give_back_in_turns()?;
+        if self.is_worth_it(used, end) {
+            // The pages that the last commit freed are still those of the commit before, to which LMDB returns where a crash
+            // of the machine tore the last one. One more commit makes them free for good.
+            self.commit_nothing()?;
+            self.give_back_in_turns()?;
+        }
+        Ok(())
+    }
+
+    fn give_back_in_turns(&self) -> Result<(), StoreError> {
         self.reclaim.next.store(0, Ordering::Relaxed);
         for _ in 0..ROUNDS {
             if !self.give_back_once()? {
@@ -76,6 +87,16 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Makes a commit that leaves every row as it was: a row is made and removed within it.
+    fn commit_nothing(&self) -> Result<(), StoreError> {
+        const NO_ROW: [u8; 1] = [u8::MAX];
+        self.write(|rows| {
+            rows.put(&NO_ROW, &[])?;
+            rows.delete(&NO_ROW)?;
+            Ok(Verdict::Commit { value: (), change: Change::Frees })
+        })
     }
 
     fn is_worth_it(&self, used: u64, end: u64) -> bool {

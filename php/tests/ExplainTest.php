@@ -13,17 +13,17 @@ use McpState\Tests\Support\SharedMemory;
 use McpState\Tests\Support\StoreTestCase;
 
 /**
- * Start here: what mcp-state is for, told by tests.
+ * Start here: these tests explain the purpose of mcp-state.
  *
- * An MCP session is served by many PHP processes at once. Each request is a process of its own, the client's answer to
- * a question arrives in yet another one, and what they share is the state of the session. `Child::start()` is such
- * another process; the code it runs finds the same store in `$store`.
+ * Many PHP processes serve one MCP session at the same time. Each request has its own process, and the client's answer
+ * to a question arrives in another process. The processes share the state of the session. `Child::start()` starts
+ * another process, whose code finds the same store in `$store`.
  */
 final class ExplainTest extends StoreTestCase
 {
     use SharedMemory;
 
-    /** The store is shared: what one process writes, all others read, at once. */
+    /** All processes share the store and read the writes of the others at once. */
     public function testAllProcessesSeeOneSession(): void
     {
         $session = Store::open(self::dsn())->createSession();
@@ -44,7 +44,7 @@ final class ExplainTest extends StoreTestCase
         self::assertSame(['name' => 'inspector', 'version' => '1.0'], $session->get('client_info'));
     }
 
-    /** A session kept as one blob loses updates here: each process writes back what it read. */
+    /** A session in one JSON document would lose updates here, because each process writes back what it has read. */
     public function testParallelUpdatesAreNotLost(): void
     {
         $session = Store::open(self::dsn())->createSession();
@@ -77,20 +77,20 @@ final class ExplainTest extends StoreTestCase
     }
 
     /**
-     * A tool asks the client something. The question goes out on the tool's own stream; the answer arrives as another
+     * A tool asks the client a question. The question goes out on the stream of the tool. The answer arrives as another
      * request in another process, and wakes the tool.
      */
     public function testAnAnswerArrivesInAnotherProcess(): void
     {
         $session = Store::open(self::dsn())->createSession();
 
-        // The tool's process: an owner stands for the stream it serves.
+        // In the process of the tool, the owner represents the stream that the process serves.
         $stream = $session->attach();
         $question = $stream->sendRequest(['jsonrpc' => '2.0', 'method' => 'elicitation/create']);
         $sent = $stream->takeOutgoing()[0]->body;
         self::assertStringContainsString("\"id\":{$question->id}", $sent);
 
-        // The answer's process: it knows the session's id and what the client sent, no more.
+        // The process of the answer knows only the id of the session and the message of the client.
         $answering = Child::start(
             <<<'PHP'
                 [$id, $answer] = $args;
@@ -103,7 +103,7 @@ final class ExplainTest extends StoreTestCase
             \json_encode(['jsonrpc' => '2.0', 'id' => $question->id, 'result' => ['action' => 'accept']]),
         );
 
-        // The tool sleeps until then, and gets the answer once.
+        // The tool sleeps until the answer arrives, and receives it once.
         $claim = $question->await();
         self::assertTrue($claim->isAnswered());
         self::assertSame('accept', $claim->json()['result']['action']);
@@ -111,7 +111,7 @@ final class ExplainTest extends StoreTestCase
         self::assertSame(PendingStatus::Unknown, $question->claim()->status);
     }
 
-    /** Two tools ask at the same time. Neither can get the other's answer, whatever order they come in. */
+    /** Two tools ask at the same time. Neither can receive the other's answer, in any order of the answers. */
     public function testEachStreamGetsItsOwnAnswer(): void
     {
         $session = Store::open(self::dsn())->createSession();
@@ -133,7 +133,7 @@ final class ExplainTest extends StoreTestCase
         self::assertSame('"for two"', $two->hear());
     }
 
-    /** An answer that comes too late is discarded, says why, and never reaches the next question. */
+    /** The store discards a late answer, reports the reason, and never delivers the answer to the next question. */
     public function testALateAnswerReachesNobody(): void
     {
         $session = Store::open(self::dsn())->createSession();
@@ -148,7 +148,7 @@ final class ExplainTest extends StoreTestCase
         self::assertSame('"in time"', $next->await()->payload);
     }
 
-    /** A worker is killed while its tool waits: its answer is late at once, and nobody else notices. */
+    /** A worker is killed while its tool waits. Its answer is late at once, and no other process is affected. */
     public function testAKilledProcessLeavesNothingBehind(): void
     {
         $session = Store::open(self::dsn())->createSession();
@@ -169,7 +169,7 @@ final class ExplainTest extends StoreTestCase
         self::assertSame([], $session->allPending());
     }
 
-    /** The client deletes the session while a tool waits: the tool hears of it, and nothing brings the session back. */
+    /** The client deletes the session while a tool waits. The tool gets an error, and nothing restores the session. */
     public function testADestroyedSessionStaysGone(): void
     {
         $store = Store::open(self::dsn());

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Loads the library and the tests, and ends with one clear line where no backend is there to be tested.
+ * Loads the library and the tests, and ends with one clear line if there is no backend to test.
  */
 
 declare(strict_types=1);
@@ -25,6 +25,6 @@ if (getenv('MCP_STATE_BACKEND') === 'ffi' && extension_loaded('mcp_state')) {
 try {
     Store::open('memory://');
 } catch (BackendMissing $e) {
-    fwrite(STDERR, $e->getMessage() . "\nRun php/tests/run, which brings a backend.\n");
+    fwrite(STDERR, $e->getMessage() . "\nRun php/tests/run, which sets up a backend.\n");
     exit(2);
 }

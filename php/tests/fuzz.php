@@ -1,13 +1,14 @@
 <?php
 
 /**
- * The PHP API under random values: php fuzz.php [--calls=N] [--seed=S] [--dsn=DSN]…
+ * Calls the PHP API with random values: php fuzz.php [--calls=N] [--seed=S] [--dsn=DSN]…
  *
- * Every public method of Store, Session, Owner and PendingRequest is called with random values of all types. Only what is
- * documented may come out: a result, an exception of the library, or PHP's TypeError where the type did not fit. Besides, a
- * session that only gets fitting values must return what a model in plain PHP returns.
+ * The script calls every public method of Store, Session, Owner and PendingRequest with random values of all types. The
+ * outcome must be documented: a result, an exception of the library, or PHP's TypeError for a wrong type. In addition,
+ * a session with only valid values must return the same results as a model in plain PHP.
  *
- * It runs on whichever backend is there. Prints how many calls were made, and ends with status 1 at the first surprise.
+ * The script uses the backend of this PHP and prints the number of calls. It ends with status 1 at the first unexpected
+ * outcome.
  */
 
 declare(strict_types=1);
@@ -23,7 +24,7 @@ $calls = (int) ($options['calls'] ?? 4000);
 $seed = (int) ($options['seed'] ?? 1);
 mt_srand($seed);
 
-// A warning or a notice is a surprise, too.
+// A warning or notice is also unexpected.
 set_error_handler(static function (int $level, string $text, string $file, int $line): never {
     throw new ErrorException($text, 0, $level, $file, $line);
 });

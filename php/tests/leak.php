@@ -1,10 +1,11 @@
 <?php
 
 /**
- * Whether calls leak: php leak.php [--rounds=N]
+ * Tests whether calls leak memory: php leak.php [--rounds=N]
  *
- * A round calls every method of the extension's classes, ends its session and drops its handles. The memory of the process
- * must level off: what the second half of the rounds adds is a fraction of a byte for each call. Needs /proc.
+ * A round calls every method of the extension's classes, ends its session and drops its handles. The memory of the
+ * process must level off: the second half of the rounds may add only a fraction of a byte per call. The script needs
+ * /proc.
  */
 
 declare(strict_types=1);
@@ -73,7 +74,7 @@ $round = static function () use ($engine, $call): void {
     $call($engine, 'collect', 10);
     $call($session, 'destroy');
 
-    // What fails is freed, too.
+    // PHP also frees the results of failed calls.
     try {
         $call($session, 'set', 'a', '1');
     } catch (Failure) {

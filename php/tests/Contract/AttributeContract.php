@@ -7,7 +7,7 @@ namespace McpState\Tests\Contract;
 use McpState\Exception\InvalidArgument;
 use McpState\Exception\UpdateConflict;
 
-/** Attributes: a tree of values under dotted keys, changed a branch at a time. */
+/** Attributes: a tree of values under dotted keys, in which each call changes one branch. */
 trait AttributeContract
 {
     /** @dataProvider values */
@@ -253,7 +253,7 @@ trait AttributeContract
 
         try {
             $session->update('k', static fn () => throw new \DomainException('no'));
-            self::fail('The exception was swallowed.');
+            self::fail('The exception did not reach the caller.');
         } catch (\DomainException) {
             self::assertSame(1, $session->get('k'));
         }

@@ -10,7 +10,7 @@ use McpState\Exception\InvalidDsn;
 use McpState\Owner;
 use McpState\Store;
 
-/** Bad input gets a typed error and changes nothing. */
+/** Bad input causes a typed error and changes nothing. */
 trait BadInputContract
 {
     /** @dataProvider badInput */
@@ -155,7 +155,7 @@ trait BadInputContract
                     try {
                         $call();
                     } catch (ExceptionInterface) {
-                        // Refused with a typed error; what else it may be would fail the test.
+                        // The store refuses the input with a typed error. Any other exception fails the test.
                     }
 
                     ++$calls;
@@ -202,7 +202,7 @@ trait BadInputContract
         try {
             foreach ($dsns as $dsn) {
                 $e = self::assertThrows(ExceptionInterface::class, static fn () => Store::open($dsn)->createSession());
-                // What shows arguments is PHP, which can be told not to since 8.2.
+                // PHP itself shows the arguments in the trace; code can prevent that only since 8.2.
                 $text = \PHP_VERSION_ID < 80_200 ? $e->getMessage() : (string) $e;
                 self::assertStringNotContainsString('secret', $text);
             }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Contract;
 
-/** The notification bus, and things that may be used once. */
+/** The notification bus, and single-use keys. */
 trait BusContract
 {
     private static function topic(): string

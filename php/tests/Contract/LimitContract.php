@@ -8,7 +8,7 @@ use McpState\Exception\ExceptionInterface;
 use McpState\Exception\LimitExceeded;
 use McpState\Exception\StoreFull;
 
-/** G10: everything has a limit; passing it is a typed error with both numbers; what frees space always works. */
+/** G10: everything has a limit; exceeding it is a typed error with both numbers; freeing space always works. */
 trait LimitContract
 {
     public function testG10AMessageHasAGreatestLength(): void
@@ -239,7 +239,7 @@ trait LimitContract
         self::assertInstanceOf(StoreFull::class, $full, (string) $full?->getMessage());
         self::assertThrows(StoreFull::class, static fn () => $owners[0]->enqueueOutgoing($message));
 
-        // What frees space always works.
+        // Operations that free space always work.
         self::assertSame($message, $request->claim()->payload);
         self::assertNotSame([], $messages = $owners[0]->peekOutgoing());
         self::assertSame(\count($messages), $owners[0]->acknowledge($messages[\count($messages) - 1]->sequence));

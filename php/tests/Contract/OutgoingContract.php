@@ -6,7 +6,7 @@ namespace McpState\Tests\Contract;
 
 use McpState\OwnerKind;
 
-/** Outgoing messages: in order, once, through their own owner's stream. */
+/** Outgoing messages: delivered in order, once, through the stream of their owner. */
 trait OutgoingContract
 {
     public function testMessagesComeInOrderAndOnce(): void

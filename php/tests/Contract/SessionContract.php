@@ -8,7 +8,7 @@ use McpState\Exception\SessionExists;
 use McpState\Exception\SessionNotFound;
 use McpState\Session;
 
-/** Sessions: made once, found by id, gone for good. */
+/** Sessions: created once, found by id, ended for good. */
 trait SessionContract
 {
     public function testASessionIsFoundByItsId(): void
@@ -39,7 +39,7 @@ trait SessionContract
 
         $e = self::assertThrows(SessionExists::class, static fn () => $store->createSession($first->id));
         self::assertStringContainsString(\substr($first->id, 0, 8), $e->getMessage());
-        self::assertStringNotContainsString($first->id, $e->getMessage(), 'whoever has the id has the session');
+        self::assertStringNotContainsString($first->id, $e->getMessage(), 'the id is a secret');
         self::assertTrue($first->get('mine'));
     }
 
@@ -67,7 +67,7 @@ trait SessionContract
         self::assertFalse($second->has('of'));
     }
 
-    /** @return array<string, \Closure> every operation that must not bring a session back */
+    /** @return array<string, \Closure> all operations, none of which may restore an ended session */
     private static function operations(): array
     {
         return [
@@ -135,7 +135,7 @@ trait SessionContract
         self::assertFalse($mine->touch());
     }
 
-    /** To whom it does not belong, a session is answered like one that never was and like one that was destroyed. */
+    /** For other principals, a session looks the same as one that never existed or was destroyed. */
     public function testG12ASessionOfAnotherAndOneThatNeverWasAreAnsweredAlike(): void
     {
         $store = $this->createStore();
@@ -159,7 +159,7 @@ trait SessionContract
             }
         }
 
-        // Handles from before: the session of one was destroyed, that of the other is somebody else's by now.
+        // These objects are older: one session was destroyed, and the id of the other now belongs to another principal.
         foreach (self::operations() as $name => $operation) {
             $id = \bin2hex(\random_bytes(4)) . '-the-same-beginning';
             $stale = [];
@@ -230,7 +230,7 @@ trait SessionContract
     {
         $store = $this->createStore('lease_ms=29999', fresh: true);
 
-        // What other tests of this process left in the store is not ours to count.
+        // Other tests of this process may have left expired sessions in the store.
         while ($store->collect()->more) {
             continue;
         }
@@ -280,7 +280,7 @@ trait SessionContract
         $before = $store->stats();
         $session = $store->createSession();
         $session->deliverResponse(123456, '{}');
-        // More than a page: what is in use is counted in pages.
+        // The message is larger than a page, because the store counts used pages.
         $session->enqueueBroadcast('"' . \str_repeat('x', 8_000) . '"');
         $after = $store->stats();
 

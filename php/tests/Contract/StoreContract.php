@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Contract;
 
-/** Everything one process can see of the contract, on whatever store and backend the test class gives. */
+/** The part of the contract that one process can test, on the store and backend of the test class. */
 trait StoreContract
 {
     use SessionContract;

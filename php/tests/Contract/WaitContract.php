@@ -11,7 +11,7 @@ use McpState\OwnerKind;
 use McpState\PendingStatus;
 use McpState\WaitStatus;
 
-/** Waiting: for what is of interest, and only for what is new. What wakes other processes is in the guarantees. */
+/** Waiting for new events of interest. The tests of the guarantees cover the waking of other processes. */
 trait WaitContract
 {
     public function testAWaitWithNothingOfInterestEndsAtItsDeadline(): void
@@ -151,7 +151,7 @@ trait WaitContract
 
         try {
             $request->await(onSlice: static fn () => throw new \DomainException('client gone'));
-            self::fail('The exception was swallowed.');
+            self::fail('The exception did not reach the caller.');
         } catch (\DomainException) {
             self::assertSame(PendingStatus::Waiting, $request->claim()->status);
         }

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace McpState\Tests\Fuzz;
 
 /**
- * One session as plain PHP arrays have it: what the methods return, read off their documentation.
+ * A model of one session in plain PHP arrays, written from the documentation of the methods.
  *
- * A value that was set stays until it is replaced or removed; an array that was never set is there while something is
- * below it.
+ * A value exists from `set()` until another call replaces or removes it. An array that was never set exists while there
+ * is a value below it.
  */
 final class Model
 {
     /** @var array<string|int, array{set: mixed}|array{below: array<string|int, mixed>}> */
     private array $attributes = [];
-    /** @var list<array{int, string, string}> what the owner has not acknowledged: sequence number, message, context */
+    /** @var list<array{int, string, string}> unacknowledged messages: sequence number, message, context */
     public array $queue = [];
     private int $sequence = 0;
     /** @var array<int, string|null> pending requests, each with its answer or null */
@@ -109,7 +109,7 @@ final class Model
         return $before - \count($this->queue);
     }
 
-    /** Whether two values are the same in JSON. */
+    /** Tells whether two values are equal in JSON. */
     public static function same(mixed $a, mixed $b): bool
     {
         if (!\is_array($a) || !\is_array($b)) {

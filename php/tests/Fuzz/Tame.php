@@ -10,7 +10,7 @@ use McpState\PendingStatus;
 use McpState\Session;
 use McpState\Store;
 
-/** Calls methods with fitting values and compares what they return with the model. */
+/** Calls methods with valid values and compares the results with the model. */
 final class Tame
 {
     private readonly Session $session;
@@ -27,7 +27,7 @@ final class Tame
     public function call(): void
     {
         $key = Values::pick(['a', 'a.b', 'a.b.c', 'a.0', 'a.1', 'a.01', 'b', 'b.a.1', 'é.x']);
-        // As it is read again.
+        // This is the form in which the value is read again.
         $value = Json::decode(Json::encode(Values::json()));
         [$got, $expected] = match (\mt_rand(0, 20)) {
             0, 1, 2, 3 => [$this->session->set($key, $value), $this->model->set($key, $value)],
@@ -55,7 +55,7 @@ final class Tame
         $this->keepSmall();
     }
 
-    /** Far from the limits. */
+    /** Keeps the session far below its limits. */
     private function keepSmall(): void
     {
         if (\strlen(\json_encode($this->model->all(), \JSON_THROW_ON_ERROR)) > 20_000) {

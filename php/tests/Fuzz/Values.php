@@ -50,7 +50,7 @@ final class Values
         return self::pick([0, 1, -1, 2, 5, 100, 1000, \PHP_INT_MAX, \PHP_INT_MIN, 1 << 32, \mt_rand(-10, 10), \mt_rand()]);
     }
 
-    /** A value that JSON has, and none of the others. */
+    /** Returns a value that JSON can express. */
     public static function json(int $depth = 0): mixed
     {
         return match (\mt_rand(0, $depth > 3 ? 5 : 8)) {

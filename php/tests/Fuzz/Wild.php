@@ -54,7 +54,7 @@ final class Wild
         } catch (InternalError | StoreCorrupt $e) {
             throw $e;
         } catch (ExceptionInterface) {
-            // Documented.
+            // This exception is documented.
         } catch (\TypeError $e) {
             if (!\in_array(false, $fits, true)) {
                 throw $e;
@@ -71,7 +71,7 @@ final class Wild
         $types = (string) $parameter->getType();
 
         return match (true) {
-            // No call waits for long, and none for ever.
+            // No call may wait for long.
             $parameter->name === 'waitMs' => Values::pick([0, 1, -1, \PHP_INT_MIN]),
             \str_contains($types, 'OwnerKind') => Values::pick(OwnerKind::cases()),
             \str_contains($types, 'DuplicatePolicy') => Values::pick(DuplicatePolicy::cases()),
@@ -107,7 +107,7 @@ final class Wild
             'mixed' => true,
             'int' => \is_int($value),
             'string' => \is_string($value),
-            // What is in it is documented, and PHP finds out only when it is used.
+            // The element types are documented, but PHP checks them only when the code uses an element.
             'array' => \is_array($value) && \array_filter($value, static fn ($element) => !\is_string($element)) === [],
             default => $value instanceof ($type->getName()),
         };

@@ -16,14 +16,14 @@ use McpState\Tests\Support\StoreTestCase;
 use McpState\WaitStatus;
 
 /**
- * The guarantees of docs/design.md, section 3, between processes. What one process can show of them is in the contract.
+ * The guarantees of docs/design.md, section 3, between processes. The contract tests them within one process.
  */
 final class GuaranteesTest extends StoreTestCase
 {
     use SharedMemory;
 
     /**
-     * Starts $code in $count processes and lets them go at the same moment, after `hear()`.
+     * Starts $code in $count processes, which all continue from their `hear()` at the same moment.
      *
      * @return list<Child>
      */
@@ -358,7 +358,7 @@ final class GuaranteesTest extends StoreTestCase
             $latencies[] = ((int) $woken - $delivered) / 1e6;
         }
 
-        // The recheck that saves a lost wake-up comes after a second, so one that was not lost is far below.
+        // The recheck after a lost wake-up takes a second, so a shorter time proves that no wake-up was lost.
         self::assertLessThan(500, \min($latencies), 'milliseconds');
     }
 
@@ -566,7 +566,7 @@ final class GuaranteesTest extends StoreTestCase
         $pid = \pcntl_fork();
 
         if ($pid === 0) {
-            // No PHPUnit shutdown in the child: it ends by a signal, and says by which one how it went.
+            // The child must not run PHPUnit's shutdown: it ends by a signal, whose number reports the result.
             try {
                 $session->set('child', \getmypid());
                 $right = $session->deliverResponse($request->id, '"from the child"')->delivered;

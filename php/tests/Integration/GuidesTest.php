@@ -13,7 +13,7 @@ use Symfony\Component\Yaml\Yaml;
 
 require_once __DIR__ . '/autoload.php';
 
-/** What the guides tell people to configure is what the code takes. */
+/** The code accepts the configuration that the guides show. */
 final class GuidesTest extends TestCase
 {
     protected function setUp(): void

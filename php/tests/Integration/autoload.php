@@ -1,8 +1,8 @@
 <?php
 
 /**
- * What the integrations plug into: the real packages where an autoloader of theirs is named (INTEGRATION_AUTOLOAD) or
- * Debian's Symfony is installed, or, class by class, the double of whatever is not there.
+ * Loads the frameworks for the tests of the integrations: the real packages if INTEGRATION_AUTOLOAD names their
+ * autoloader or Debian's Symfony is installed, and otherwise, class by class, the doubles.
  */
 
 declare(strict_types=1);

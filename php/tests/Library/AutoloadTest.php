@@ -6,7 +6,7 @@ namespace McpState\Tests\Library;
 
 use PHPUnit\Framework\TestCase;
 
-/** `autoload.php` has a list, which must have every class. */
+/** The list in `autoload.php` contains every class. */
 final class AutoloadTest extends TestCase
 {
     public function testTheListOfAutoloadNamesEveryFileOfTheLibrary(): void

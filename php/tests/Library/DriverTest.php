@@ -8,7 +8,7 @@ use McpState\Store;
 use McpState\Tests\Support\Directory;
 use PHPUnit\Framework\TestCase;
 
-/** What the library runs on: the extension that fits, or one clear exception. */
+/** The library runs on an extension of the right version, or throws a clear exception. */
 final class DriverTest extends TestCase
 {
     public function testWithoutTheExtensionTheExceptionSaysWhatToInstall(): void
@@ -39,7 +39,7 @@ final class DriverTest extends TestCase
         yield 'too new' => [1000, 'upgrade the Composer package'];
     }
 
-    /** Opens a store in a PHP without any extension, after $prelude; what came of it. */
+    /** Runs $prelude and opens a store in a PHP without the extension, and returns the outcome. */
     private function openWithoutExtension(string $prelude): string
     {
         $directory = Directory::temporary();

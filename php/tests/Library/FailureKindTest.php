@@ -20,7 +20,7 @@ use McpState\Internal\FailureKind;
 use McpState\Native;
 use PHPUnit\Framework\TestCase;
 
-/** The one place where failures of a driver become public exceptions. */
+/** Each kind of failure of a driver becomes its public exception. */
 final class FailureKindTest extends TestCase
 {
     /**

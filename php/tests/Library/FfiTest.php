@@ -10,8 +10,8 @@ use McpState\Tests\Support\Directory;
 use PHPUnit\Framework\TestCase;
 
 /**
- * FFI in the place of the extension: when it is chosen, what is said when it cannot be, and never two copies at once. That
- * it does the same is what the contract says, which `MCP_STATE_BACKEND=ffi php/tests/run` runs through it.
+ * FFI in place of the extension: when the library chooses it, how the library reports obstacles, and that there is
+ * never a second copy of the engine in a process. `MCP_STATE_BACKEND=ffi php/tests/run` runs the contract through FFI.
  */
 final class FfiTest extends TestCase
 {
@@ -196,7 +196,7 @@ final class FfiTest extends TestCase
         self::assertSame('0', $this->php($code, [], false, [], $store));
     }
 
-    /** PHP calls destructors in the order of creation, so the session's comes first. */
+    /** PHP calls destructors in the order of creation, so that of the session runs first. */
     public function testADestructorAtTheEndStillHasItsSession(): void
     {
         $code = <<<'PHP'
@@ -244,8 +244,8 @@ final class FfiTest extends TestCase
     }
 
     /**
-     * Runs $code in another PHP, with or without the extension; what it printed. It finds `opens()`, which opens a store and
-     * prints the class of what it runs on, and `$argv[2]`.
+     * Runs $code in another PHP, with or without the extension, and returns its output. The code can use `$argv[2]`,
+     * and `opens()`, which opens a store and prints the class of its engine.
      *
      * @param list<string>          $ini
      * @param array<string, string> $env

@@ -7,10 +7,12 @@ namespace McpState\Tests\Library;
 use McpState\Internal\Host;
 use PHPUnit\Framework\TestCase;
 
-/** A host may take any function by `disable_functions`: the library works without it, or says so with an error of its own. */
+/**
+ * A host may disable any function with `disable_functions`. The library works without it, or names it in a typed error.
+ */
 final class HostTest extends TestCase
 {
-    /** Functions that the library calls where they are there, and does without where they are not. */
+    /** Functions that the library calls only if they exist. */
     private const OPTIONAL = ['error_log', 'getmypid', 'php_ini_loaded_file'];
 
     private const ROUND = <<<'PHP'
@@ -52,7 +54,7 @@ final class HostTest extends TestCase
         self::assertSame('works', $this->round('', $ffi));
 
         $functions = [...Host::NEEDED, ...Host::NEEDED_BY_FFI, ...self::OPTIONAL];
-        // The list is the same; what only computes is taken away once.
+        // The list is the same for both backends, so one of them suffices for functions that only compute.
         $taken = $ffi ? $functions : \preg_grep('/^(array|is|str)_?/', $functions, \PREG_GREP_INVERT);
 
         foreach ($taken as $function) {
@@ -76,7 +78,7 @@ final class HostTest extends TestCase
         yield 'FFI' => [true];
     }
 
-    /** PHP without the child's owner ends nothing of its parent, also where the process has no name but by the C library. */
+    /** A forked child ends no owner of its parent, even if only the C library can tell the process id. */
     public function testAChildEndsNoOwnerOfItsParentWithoutGetmypid(): void
     {
         if (!\extension_loaded('pcntl')) {
@@ -103,11 +105,11 @@ final class HostTest extends TestCase
         $backend = $ffi
             ? ['-d', 'ffi.enable=1']
             : ['-d', 'extension=' . (\getenv('MCP_STATE_EXTENSION') ?: \dirname($php) . '/build/mcp_state.so')];
-        // Without php.ini FFI may be a module that is not loaded.
+        // FFI may be a module that only php.ini loads.
         $modules = $ffi && !\in_array('FFI', \get_loaded_extensions(), true) ? ['-d', 'extension=ffi'] : [];
         $command = [\PHP_BINARY, ...$modules, ...$backend, '-d', "disable_functions=$disabled", '-r', $code, '--', "$php/autoload.php"];
         $env = ['MCP_STATE_LIBRARY' => \getenv('MCP_STATE_LIBRARY') ?: \dirname($php) . '/build/libmcp_state.so'] + \getenv();
-        unset($env['PHP_INI_SCAN_DIR']); // It brings the extension.
+        unset($env['PHP_INI_SCAN_DIR']); // This directory would load the extension.
         $process = \proc_open($command, [1 => ['pipe', 'w'], 2 => ['pipe', 'w']], $pipes, null, $env);
         self::assertNotFalse($process);
         $out = (string) \stream_get_contents($pipes[1]);
@@ -118,7 +120,7 @@ final class HostTest extends TestCase
     }
 
     /**
-     * The functions that files of the library call, by their names with a leading backslash.
+     * Returns the functions that files of the library call with a leading backslash.
      *
      * @return list<string>
      */

@@ -10,7 +10,7 @@ use McpState\Internal\Json;
 use McpState\PendingStatus;
 use PHPUnit\Framework\TestCase;
 
-/** Values become JSON text in one way: short, readable, and without loss. */
+/** The JSON text of a value is short, readable and lossless. */
 final class JsonTest extends TestCase
 {
     public function testTextStaysReadableAndFloatsStayFloats(): void

@@ -15,7 +15,7 @@ use McpState\PendingStatus;
 use McpState\WaitStatus;
 use PHPUnit\Framework\TestCase;
 
-/** What users may rely on: closed classes, values that do not change, numbers that are the engine's. */
+/** The stable properties of the public API: final classes, read-only values, and the numbers of the engine. */
 final class PublicApiTest extends TestCase
 {
     /** @return iterable<string, array{\ReflectionClass<object>}> */

@@ -7,7 +7,10 @@ namespace McpState\Tests\Sdk;
 use McpState\Tests\Sdk\Double\Codec;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 
-/** Attributes, as handlers use them: noted in the object, committed by save(), read through to what others committed. */
+/**
+ * Attributes in the view of handlers: the object records writes, save() commits them, and reads see the commits of
+ * others.
+ */
 final class AttributesTest extends SdkTestCase
 {
     public function testWhatIsNeverSavedIsDiscarded(): void
@@ -125,7 +128,7 @@ final class AttributesTest extends SdkTestCase
         $sessions[1]->save();
         self::assertEqualsCanonicalizing(\array_merge($one, $other), $sessions[0]->get($key));
 
-        // Removing one of them leaves the other.
+        // Removing one element keeps the other.
         $kept = $sessions[1]->get($key);
         $sessions[1]->set($key, \array_is_list($kept) ? ['x'] : \array_diff_key($kept, $other));
         $sessions[1]->save();
@@ -336,14 +339,14 @@ final class AttributesTest extends SdkTestCase
         self::assertEquals($kept, $this->resolved($this->manager(), $id)->all());
         self::assertTrue($session->save(), 'it was told once');
 
-        // The ways that commit at once do not hide it from the save() that follows.
+        // Methods that commit at once still let the next save() report the lost write.
         $session->set($key, $value);
         $session->pull('nothing');
         self::assertFalse($session->save());
         $session->set($key, $value, false);
         self::assertFalse($session->save());
 
-        // Whoever takes it back may go on.
+        // After the write has been reverted, save() succeeds.
         $session->set($key, $value);
         $session->forget($key);
         self::assertTrue($session->save());

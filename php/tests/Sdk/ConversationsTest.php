@@ -20,8 +20,8 @@ use Psr\Http\Message\ResponseInterface;
 use Symfony\Component\Uid\Uuid;
 
 /**
- * Whole exchanges on the double of the SDK, both generations. Streams are served turn by turn in one process: what the
- * client does meanwhile happens where the SDK sleeps.
+ * Whole exchanges on both generations of the SDK's double. One process serves the streams turn by turn, and the actions
+ * of the client happen while the SDK sleeps.
  */
 final class ConversationsTest extends SdkTestCase
 {
@@ -78,7 +78,7 @@ final class ConversationsTest extends SdkTestCase
         $stream = $this->post($generation, $session, $call, $server, tools: $tools);
         $questions = [];
         $server->sleep = function () use ($generation, $session, &$questions): void {
-            // The late answer to the first is refused; the second gets its own.
+            // The late answer to the first question is refused; the second question receives its answer.
             $this->answerAll($generation, $session, $questions);
         };
         self::assertSame([1, 'Request timed out, then to second'], self::result($stream, $questions));
@@ -193,7 +193,7 @@ final class ConversationsTest extends SdkTestCase
         self::assertStringContainsString('the client has cancelled the request', $result[1]);
         self::assertSame([], $this->store()->openSession($session)?->allPending());
 
-        // A late answer is refused, and an id that was cancelled may be used again.
+        // A late answer is refused, and a cancelled id can be reused.
         $this->answerAll($generation, $session, $questions);
         self::assertTrue($this->log->has('is discarded: Cancelled') || $generation === Server09::class);
         unset($stream, $server);
@@ -320,7 +320,7 @@ final class ConversationsTest extends SdkTestCase
     }
 
     /**
-     * Serves a reply to its end. Questions on the way go to $questions, by their text.
+     * Serves a reply to its end, and collects its questions in $questions, by their text.
      *
      * @return array{mixed, string} the id and the text of the result
      */

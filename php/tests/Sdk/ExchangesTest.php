@@ -13,7 +13,7 @@ use McpState\Sdk\SessionManager;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 use Symfony\Component\Uid\Uuid;
 
-/** Where an exchange begins and ends, what it may deliver, and what happens when its session or the store goes. */
+/** The beginning and end of an exchange, the messages it may deliver, and the loss of its session or store. */
 final class ExchangesTest extends SdkTestCase
 {
     public function testOnlyCreateMakesASession(): void
@@ -28,7 +28,7 @@ final class ExchangesTest extends SdkTestCase
         self::assertNull($session->get('b'));
         self::assertFalse($manager->exists($unknown));
         $created = $manager->create();
-        self::assertTrue($this->manager()->exists($created->getId()), 'it is in the store before it is saved');
+        self::assertTrue($this->manager()->exists($created->getId()), 'the session is in the store before it is saved');
     }
 
     public function testADestroyedSessionStaysDestroyedWhoeverStillSaves(): void
@@ -43,7 +43,7 @@ final class ExchangesTest extends SdkTestCase
         self::assertFalse($handler->save());
         self::assertFalse($this->manager()->exists($id));
 
-        // The loop ends with an error for the question, and neither sleeps nor throws.
+        // The loop receives an error for the question, and neither sleeps nor throws.
         $manager->createWithId($id)->get(self::QUEUE, []);
         self::assertSame([$asked], \array_keys($manager->createWithId($id)->get(self::PENDING, [])));
         $error = $manager->createWithId($id)->get("_mcp.responses.$asked");
@@ -86,19 +86,19 @@ final class ExchangesTest extends SdkTestCase
 
         self::assertTrue($isThrown);
         self::assertTrue($this->log->has('error mcp-state: cannot find a session: no such device'));
-        self::assertFalse($manager->createWithId(Uuid::v4())->save(), 'the loop hears false, not an exception');
+        self::assertFalse($manager->createWithId(Uuid::v4())->save(), 'the loop receives false and no exception');
     }
 
     public function testAMessageFromAnotherProcessGoesToTheNextStreamAndNeverIntoAJsonReply(): void
     {
         $id = $this->session();
 
-        // A queue worker: it serves no exchange.
+        // A queue worker serves no exchange.
         $worker = $this->manager();
         self::assertTrue($worker->exists($id));
         $outside = $worker->createWithId($id);
         $this->queue($outside, 'hello');
-        self::assertSame([], $this->manager()->createWithId($id)->get(self::QUEUE, []), 'nothing before it is saved');
+        self::assertSame([], $this->manager()->createWithId($id)->get(self::QUEUE, []), 'nothing before save()');
         self::assertTrue($outside->save());
 
         // A JSON reply reads the queue once, after the handler.
@@ -235,7 +235,7 @@ final class ExchangesTest extends SdkTestCase
             $text = $post($echo, $id)->messages()[0]['result']['content'][0]['text'];
             self::assertSame("e$n", $text);
 
-            // The other worker of the pool brings the answer.
+            // The other worker of the pool delivers the answer.
             $server = new $generation($manager, Double\Tools::all());
             $ask = ['id' => $n, 'method' => 'tools/call', 'params' => ['name' => 'ask', 'arguments' => ['sentinel' => "q$n"]]];
             $stream = $server->post(\json_encode(['jsonrpc' => '2.0'] + $ask), $id);
@@ -324,7 +324,7 @@ final class ExchangesTest extends SdkTestCase
         $this->manager(maxWaiting: 0);
     }
 
-    /** The loop's object in the next exchange of a worker. */
+    /** Begins the next exchange of a worker, and returns the session object of its loop. */
     private function next(SessionManager $manager, Uuid $id): \McpState\Sdk\Session
     {
         $this->resolved($manager, $id);

@@ -162,7 +162,7 @@ final class MiddlewareTest extends SdkTestCase
     {
         $encode = static fn (string $bytes): string => \rtrim(\strtr(\base64_encode($bytes), '+/', '-_'), '=');
         $body = $encode('{"exp":1,"data":{}}');
-        // Its last character ends in two unused bits, and it has both characters that the alphabets spell differently.
+        // The text ends with two unused bits, and contains both characters that differ between the alphabets.
         $mac = $encode("\xfb\xff" . \str_repeat('m', 29) . "\x00");
         self::assertStringContainsString('-', $mac);
         self::assertStringContainsString('_', $mac);

@@ -7,10 +7,12 @@ namespace McpState\Tests\Sdk;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 use McpState\Tests\Support\Child;
 
-/** Classes that have other names in other versions of the SDK, or are not there at all, are found when they are needed. */
+/**
+ * Finds classes whose names differ between versions of the SDK, or that not all versions have, when they are needed.
+ */
 final class NamesTest extends SdkTestCase
 {
-    /** Nothing else of the SDK is named: these are in all versions, or belong to one optional class each. */
+    /** The library names no other class of the SDK. All versions have these, or one optional class needs them. */
     private const NAMED = [
         'Session.php' => ['Mcp\Server\Session\SessionInterface'],
         'SessionManager.php' => ['Mcp\Server\Session\SessionManagerInterface'],

@@ -9,13 +9,13 @@ use Mcp\Server\Subscription\NotificationBusInterface;
 use McpState\Sdk\NotificationBus;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 
-/** The bus with the SDK's own notifications, where the SDK is there and has a bus. */
+/** The bus with the SDK's own notifications, if the SDK is installed and has a bus. */
 final class NotificationBusOnTheSdkTest extends SdkTestCase
 {
     public function testANotificationComesBackAsTheObjectItWas(): void
     {
         if (!\class_exists(ToolListChangedNotification::class) || !\interface_exists(NotificationBusInterface::class)) {
-            self::markTestSkipped('the SDK is not there (MCP_SDK_AUTOLOAD), or has no notification bus');
+            self::markTestSkipped('the SDK is not installed (MCP_SDK_AUTOLOAD), or has no notification bus');
         }
 
         $bus = new NotificationBus($this->store());

@@ -11,10 +11,10 @@ use McpState\Store;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 use McpState\Tests\Support\Child;
 
-/** Scenario O and what goes with it, in the SDK's terms. */
+/** Scenario O (the notification bus) through the SDK's interface. */
 final class NotificationBusTest extends SdkTestCase
 {
-    /** How a child gets at the bus, and makes and reads notifications. */
+    /** The beginning of a child's code, which creates the bus. */
     private const CHILD = 'require "%s"; $bus = new Sdk\NotificationBus($store);';
 
     protected function setUp(): void

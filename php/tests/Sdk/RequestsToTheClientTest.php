@@ -8,7 +8,7 @@ use McpState\Sdk\Scope\Stdio;
 use McpState\Tests\Sdk\Support\SdkTestCase;
 use McpState\Tests\Support\Child;
 
-/** What the SDK reads and writes to ask the client something, key by key. */
+/** The keys that the SDK reads and writes to send a request to the client. */
 final class RequestsToTheClientTest extends SdkTestCase
 {
     public function testReadingTheCounterTakesANumberAndWritingItDoesNothing(): void
@@ -117,15 +117,15 @@ final class RequestsToTheClientTest extends SdkTestCase
 
         for ($i = 0; $i < 3; ++$i) {
             $entries = $manager->createWithId($session->getId())->get(self::PENDING, []);
-            self::assertSame([$expired => true], self::timedOut($entries), 'a loop may look as often as it likes');
+            self::assertSame([$expired => true], self::timedOut($entries), 'a loop may read any number of times');
         }
 
-        // A late answer is refused already.
+        // A late answer is already refused.
         $this->answer($session->getId(), $expired);
         self::assertNull($manager->createWithId($session->getId())->get("_mcp.responses.$expired"));
         self::assertTrue($this->log->has("the answer to request $expired is discarded: TimedOut"));
 
-        // The SDK up to 0.8 keeps the entry when it asks again; it must not answer the next question.
+        // The SDK up to 0.8 keeps the entry when it asks again. The entry must not answer the next question.
         $next = $this->ask($manager->createWithId($session->getId()));
         $entries = $manager->createWithId($session->getId())->get(self::PENDING, []);
         self::assertSame([$next => false], self::timedOut($entries));
@@ -268,7 +268,7 @@ final class RequestsToTheClientTest extends SdkTestCase
         self::assertStringContainsString('already wait for their clients', \json_encode($error));
         self::assertNull($one->createWithId($first->getId())->get("_mcp.responses.$asked"));
 
-        // Whoever has its answer leaves the place to the next.
+        // An exchange that has its answer frees its place for the next one.
         $loop = $one->createWithId($first->getId());
         $loop->get(self::PENDING, []);
         $loop->set(self::PENDING, []);
@@ -297,18 +297,18 @@ final class RequestsToTheClientTest extends SdkTestCase
         $this->ask($session, 1);
         $loop = $manager->createWithId($session->getId());
 
-        // Without a queue read before it, a look returns at once: the request lives still.
+        // A read without a previous read of the queue returns at once, and the request is still pending.
         self::assertSame([false], \array_values(self::timedOut($loop->get(self::PENDING, []))));
         $manager->createWithId($session->getId())->get(self::QUEUE, []);
 
-        // The one that resolves an answer's message never sleeps.
+        // The object that is resolved for the message with the answer never sleeps.
         self::assertSame([false], \array_values(self::timedOut($session->get(self::PENDING, []))));
 
-        // This one sleeps until the only thing that happens: the timeout.
+        // This read sleeps until the timeout, which is the only event.
         $entries = $manager->createWithId($session->getId())->get(self::PENDING, []);
         self::assertSame([true], \array_values(self::timedOut($entries)));
 
-        // The second look of a turn returns at once: the first took an answer, and another request lives.
+        // The second read of a turn returns at once: the first took an answer, and another request is still pending.
         $answered = $this->ask($session, 60);
         $live = $this->ask($session, 60);
         $this->answer($session->getId(), $answered);

@@ -17,7 +17,7 @@ use McpState\Tests\Sdk\Support\SdkTestCase;
 use McpState\Tests\Support\Child;
 use Psr\Http\Message\ResponseInterface;
 
-/** What operators and clients see of the drop-in: 503, logs, default times, and who waits. */
+/** The drop-in in the view of operators and clients: 503, logs, default timeouts, and waiting exchanges. */
 final class ServiceTest extends SdkTestCase
 {
     private const INITIALIZE = '{"jsonrpc":"2.0","id":5,"method":"initialize","params":{}}';
@@ -46,7 +46,7 @@ final class ServiceTest extends SdkTestCase
             $make()->create();
         }
 
-        // What the SDK makes of it, in one version or another, and when nothing of the SDK's catches it.
+        // The versions of the SDK respond with 200 or 500, or do not catch the exception (null).
         foreach ([null, 200, 500] as $status) {
             $sessions = $make();
             $sdk = new Handler(static function () use ($sessions, $server, $status): ResponseInterface {
@@ -92,7 +92,7 @@ final class ServiceTest extends SdkTestCase
         $store = Store::open($this->dsn('&request_timeout_ms=1500'));
         $manager = new SessionManager($store, logger: $this->log, blocking: false);
         $session = $this->resolved($manager, $manager->create()->getId());
-        $this->ask($session, 120); // The SDK's default.
+        $this->ask($session, 120); // This is the SDK's default.
         $this->ask($session, 60);
         [$default, $named] = $store->openSession($session->getId()->toRfc4122())?->allPending() ?? [];
         self::assertSame(PendingStatus::Waiting, $default->status);

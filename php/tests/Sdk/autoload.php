@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The SDK that the drop-ins are tested on: the one that MCP_SDK_AUTOLOAD names, or, class by class, the double of whatever
- * is not installed.
+ * Loads the SDK for the tests of the drop-ins: the one that MCP_SDK_AUTOLOAD names, or, class by class, the doubles of
+ * missing classes.
  */
 
 declare(strict_types=1);

@@ -7,7 +7,7 @@ namespace McpState\Tests\Stores;
 use McpState\Tests\Contract;
 use McpState\Tests\Support\StoreTestCase;
 
-/** The contract on `memory://`: each store is its own, and this process's alone. */
+/** The contract on `memory://`, whose stores are private to this process. */
 final class MemoryStoreTest extends StoreTestCase
 {
     use Contract\StoreContract;

@@ -9,7 +9,7 @@ use McpState\Tests\Contract;
 use McpState\Tests\Support\RedisServer;
 use McpState\Tests\Support\StoreTestCase;
 
-/** The contract on `redis+unix://`, each store under a prefix of its own. */
+/** The contract on `redis+unix://`, with one key prefix per store. */
 final class RedisStoreTest extends StoreTestCase
 {
     use Contract\StoreContract;
@@ -19,7 +19,7 @@ final class RedisStoreTest extends StoreTestCase
         return 'redis+unix://' . RedisServer::sharedSocket() . "?prefix=$name";
     }
 
-    /** The limit of a whole store is the server's. */
+    /** The server limits the size of the whole store. */
     public function testG10AFullStoreCanBeEmptiedAndUsedAgain(): void
     {
         $owner = $this->createOwner();

@@ -11,10 +11,13 @@ use McpState\Tests\Support\RedisServer;
 use McpState\Tests\Support\Settings;
 use PHPUnit\Framework\TestCase;
 
-/** Behaviour follows every setting of docs/settings.md: as an option of the DSN, and as an ini setting where there is one. */
+/**
+ * The library follows every setting of docs/settings.md, as an option of the DSN and, if there is one, as an ini
+ * setting.
+ */
 final class SettingsTest extends TestCase
 {
-    /** Options whose behaviour needs servers, a clock or a machine of its own, and the tests that show it. */
+    /** Options whose behaviour needs special servers, clocks or machines, and the tests that cover them. */
     private const SHOWN_ELSEWHERE = [
         'on_full' => ['tests/contract/limits.rs', 'g10_with_on_full_reject_a_new_session_is_refused'],
         'prefix' => ['php/tests/Stores/SettingsTest.php', 'testAPrefixADatabaseAndAPasswordAreFollowed'],
@@ -69,7 +72,7 @@ final class SettingsTest extends TestCase
     {
         [$value, $behaviour] = Settings::table()[$name];
         $behaviour(Store::open($this->dsn($name === 'durability' ? "?$name=$value" : "?durability=none&$name=$value")), $name);
-        $this->addToAssertionCount(1); // What does not hold throws.
+        $this->addToAssertionCount(1); // An unmet expectation throws.
     }
 
     /** @dataProvider iniSettings */

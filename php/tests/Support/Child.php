@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace McpState\Tests\Support;
 
 /**
- * Another PHP process that runs a piece of code, and talks with the test line by line.
+ * Another PHP process, which runs a piece of code and communicates with the test line by line.
  *
- * The code finds `$store`, `$args` (the further arguments), `say($line)` and `hear()`. It must end by itself; what it
- * writes to stderr, and a fatal error, shows up in the failure of the test.
+ * The code can use `$store`, `$args` (the further arguments), `say($line)` and `hear()`. It must end by itself. The
+ * failure of the test shows its output on stderr and its fatal errors.
  */
 final class Child
 {
@@ -29,7 +29,7 @@ final class Child
         $process = \proc_open([...$command, $code, $dsn, ...$args], $spec, $this->pipes);
 
         if ($process === false) {
-            throw new \RuntimeException('No PHP process could be started.');
+            throw new \RuntimeException('Cannot start a PHP process.');
         }
 
         $this->process = $process;
@@ -46,19 +46,19 @@ final class Child
         \fwrite($this->pipes[0], "$line\n");
     }
 
-    /** The next line the child says; fails when it ends without saying any. */
+    /** Returns the next line of the child; fails if the child ends without one. */
     public function hear(): string
     {
         $line = \fgets($this->pipes[1]);
 
         if ($line === false) {
-            throw new \RuntimeException("A child ended ({$this->end()}) without a word: {$this->code}");
+            throw new \RuntimeException("A child ended ({$this->end()}) without output: {$this->code}");
         }
 
         return \rtrim($line, "\n");
     }
 
-    /** Waits until the child has ended; its exit status. */
+    /** Waits until the child has ended, and returns its exit status. */
     public function end(): int
     {
         if ($this->exitCode === null) {
@@ -70,7 +70,7 @@ final class Child
         return $this->exitCode;
     }
 
-    /** Ends the child at once, wherever it is: no destructor, no shutdown function, no rollback. */
+    /** Kills the child at once, without destructors, shutdown functions or rollback. */
     public function kill(): void
     {
         \posix_kill($this->pid, \SIGKILL);

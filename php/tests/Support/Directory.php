@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Support;
 
-/** Directories that tests make, and remove after them. */
+/** Temporary directories of tests. */
 final class Directory
 {
     public static function temporary(): string

@@ -7,8 +7,8 @@ namespace McpState\Tests\Support;
 use PHPUnit\Framework\Assert;
 
 /**
- * A private Redis server on a Unix socket. It ends with this process, however that dies, and after what the extension has still
- * to do when a request ends. REDIS_SERVER names the program.
+ * A private Redis server on a Unix socket. It ends together with this process, in whatever way that ends, and after the
+ * extension's work at the end of the request. REDIS_SERVER names the program.
  */
 final class RedisServer
 {
@@ -26,7 +26,7 @@ final class RedisServer
     {
         $this->directory = Directory::temporary();
         $program = \getenv('REDIS_SERVER') ?: 'redis-server';
-        // The shell reads from this process until it is gone.
+        // The shell reads from this process until the process ends.
         $command = ['sh', '-c', '"$@" & read -r _; kill -9 $!; rm -r "$0"', $this->directory];
         $server = [$program, '--port', '0', '--unixsocket', $this->socket(), '--save', '', '--dir', $this->directory];
         $log = ['file', "$this->directory/log", 'a'];
@@ -47,7 +47,7 @@ final class RedisServer
         throw new \RuntimeException("$program did not start: " . \file_get_contents("$this->directory/log"));
     }
 
-    /** The socket of a server that all tests of this process share; the test is skipped where there is none. */
+    /** Returns the socket of a server that all tests of this process share; skips the test if there is no server. */
     public static function sharedSocket(): string
     {
         if (self::$shared === null) {
@@ -63,7 +63,7 @@ final class RedisServer
         return self::$shared->socket();
     }
 
-    /** What the shared server answers to a command. */
+    /** Sends a command to the shared server and returns the reply. */
     public static function ask(string $command): string
     {
         $connection = \stream_socket_client('unix://' . self::sharedSocket());

@@ -11,15 +11,16 @@ use McpState\Session;
 use McpState\Store;
 
 /**
- * What each setting does: a value, and what a store with that value does which one with the default does not. The table is
- * as long as docs/settings.md says. It uses nothing of PHPUnit, since processes with ini settings of their own run it, too.
+ * The effect of each setting: a value, and a behaviour that a store with this value shows and a store with the default
+ * does not. The table covers docs/settings.md. It uses no class of PHPUnit, because processes with special ini settings
+ * run it too.
  */
 final class Settings
 {
     private const REQUEST = '{"jsonrpc":"2.0","method":"elicitation/create"}';
 
     /**
-     * Settings that are options, of every kind of store or of those in files.
+     * Returns the settings that are options of every kind of store or of stores in files.
      *
      * @return array<string, array{string, \Closure(Store, string): void}> by name
      */
@@ -41,7 +42,7 @@ final class Settings
 
                 \pcntl_waitpid($child, $status);
                 self::until(static function () use ($session): bool {
-                    $session->attach(OwnerKind::Reply)->detach(); // It releases who is dead.
+                    $session->attach(OwnerKind::Reply)->detach(); // Attaching releases dead owners.
 
                     return $session->stats()['owners'] === 0;
                 });
@@ -56,7 +57,7 @@ final class Settings
                 }
 
                 $owner->registerPending(8, 60_000);
-                self::expect($owner->pending()[2]->remainingMs > 1000, 'what names a time has it');
+                self::expect($owner->pending()[2]->remainingMs > 1000, 'a given timeout is kept');
             }],
             'durability' => ['none', static function (Store $store): void {
                 $stamp = (string) \file_get_contents($store->stats()['place']['place'] . '/stamp');
@@ -136,13 +137,13 @@ final class Settings
         ];
     }
 
-    /** Whether a setting is only an option of the DSN. */
+    /** Tells whether a setting is only an option of the DSN. */
     public static function isOnlyAnOption(string $name): bool
     {
         return \in_array($name, ['durability', 'write_map', 'group'], true);
     }
 
-    /** @return \Closure(Store): void that $do, on a session, passes a limit, which the error names; the limit is the case's name */
+    /** @return \Closure(Store): void expects that $do exceeds a limit on a session, and that the error names the limit */
     private static function limit(\Closure $do): \Closure
     {
         return static function (Store $store, string $name) use ($do): void {
@@ -168,7 +169,7 @@ final class Settings
     private static function until(\Closure $is): void
     {
         for ($end = \hrtime(true) + 10_000_000_000; !$is(); \usleep(1000)) {
-            self::expect(\hrtime(true) < $end, 'something happens within ten seconds');
+            self::expect(\hrtime(true) < $end, 'the condition holds within ten seconds');
         }
     }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Support;
 
-/** Stores in shared memory. They are removed when the process ends: until then it has them open. */
+/** Stores in shared memory. The process has them open until it ends, and then removes them. */
 trait SharedMemory
 {
     protected static function place(string $name): string

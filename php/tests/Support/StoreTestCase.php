@@ -14,15 +14,15 @@ use McpState\Session;
 use McpState\Store;
 use PHPUnit\Framework\TestCase;
 
-/** A test on real stores: where they are is the subclass's affair. */
+/** A test on real stores, whose place the subclass defines. */
 abstract class StoreTestCase extends TestCase
 {
     private static int $stores = 0;
 
-    /** The DSN of a place that is this name's alone, without options. */
+    /** Returns the DSN of a place that only this name has, without options. */
     abstract protected static function place(string $name): string;
 
-    /** A DSN with options (`max_owners=2&…`). Without $fresh, the same options give the same store in one test run. */
+    /** Returns a DSN with options (`max_owners=2&…`). Without $fresh, equal options return the same store. */
     protected static function dsn(string $options = '', bool $fresh = false): string
     {
         $name = 'mcp-state-test-' . \getmypid() . '-' . ($fresh ? ++self::$stores : \hash('crc32b', $options));
@@ -41,13 +41,13 @@ abstract class StoreTestCase extends TestCase
         return $this->createStore($options)->createSession();
     }
 
-    /** An owner whose session nobody else uses. */
+    /** Creates a session that no other test uses, and attaches an owner. */
     protected function createOwner(string $options = ''): Owner
     {
         return $this->createSession($options)->attach();
     }
 
-    /** A pending request whose deadline has passed, not claimed. */
+    /** Creates a pending request whose deadline has passed, and does not claim it. */
     protected function createTimedOut(Owner $owner): PendingRequest
     {
         $request = $owner->sendRequest(['method' => 'ask'], 1);
@@ -67,7 +67,7 @@ abstract class StoreTestCase extends TestCase
         return null;
     }
 
-    /** Waits until $condition holds: for what no event announces, such as time passing. */
+    /** Waits until $condition holds, for conditions without an event, such as the passing of time. */
     protected static function eventually(\Closure $condition): void
     {
         for ($i = 0; $i < 2000; ++$i) {
@@ -78,7 +78,7 @@ abstract class StoreTestCase extends TestCase
             \usleep(5000);
         }
 
-        self::fail('Waited ten seconds in vain.');
+        self::fail('The condition did not hold within ten seconds.');
     }
 
     /**

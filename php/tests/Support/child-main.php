@@ -1,6 +1,6 @@
 <?php
 
-/** What a {@see \McpState\Tests\Support\Child} runs: the code, the DSN, and its arguments. */
+/** The script that a {@see \McpState\Tests\Support\Child} runs with the code, the DSN, and further arguments. */
 
 declare(strict_types=1);
 

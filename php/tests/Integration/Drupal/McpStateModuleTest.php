@@ -22,7 +22,7 @@ use Symfony\Component\DependencyInjection\Reference;
 
 require_once __DIR__ . '/../autoload.php';
 
-/** On Symfony's containers, which Drupal's are, with doubles of what Drupal and mcp_server add. */
+/** The module on Symfony's containers, which Drupal uses, with doubles of the classes of Drupal and mcp_server. */
 final class McpStateModuleTest extends TestCase
 {
     private const ROUTE = '\\' . McpServerController::class . '::handle';

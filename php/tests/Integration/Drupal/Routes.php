@@ -7,7 +7,7 @@ namespace McpState\Tests\Integration\Drupal;
 use Symfony\Component\Routing\Route;
 use Symfony\Component\Routing\RouteCollection;
 
-/** What Drupal hands to whoever alters routes. */
+/** The routes in the form that Drupal passes to route subscribers. */
 final class Routes
 {
     private readonly RouteCollection $collection;

@@ -16,7 +16,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 
 require_once __DIR__ . '/../autoload.php';
 
-/** The module's answer when the store refuses a client. */
+/** The module's response when the store refuses a client. */
 final class ServiceUnavailableTest extends TestCase
 {
     public function testAStoreThatRefusesASessionIs503WithRetryAfterAndOtherPagesAreLeftAlone(): void

@@ -16,7 +16,7 @@ use Symfony\Component\Config\FileLocator;
 use Symfony\Component\DependencyInjection\Loader\YamlFileLoader;
 use Symfony\Component\DependencyInjection\Reference;
 
-/** A Drupal site with mcp_server, whose services have the names and the shape of one of its versions, and mcp_state. */
+/** A Drupal site with mcp_state and one of the versions of mcp_server, which differ in their services. */
 final class Site
 {
     /**
@@ -38,7 +38,7 @@ final class Site
 
         $container->register($store, SessionManager::class)
             ->setFactory([SessionManager::class, 'open'])
-            ->setArguments(['nonsense://']); // Whoever asks it fails.
+            ->setArguments(['nonsense://']); // Any use of this store fails.
         $container->register('mcp_server.server.factory', McpServerFactory::class)->setArguments([new Reference($store)]);
         $container->register('mcp_server.server', Server::class)
             ->setFactory([new Reference('mcp_server.server.factory'), 'create'])
@@ -49,7 +49,7 @@ final class Site
         (new McpStateServiceProvider())->alter($container);
 
         foreach ([...$container->getDefinitions(), ...$container->getAliases()] as $each) {
-            $each->setPublic(true); // As all are in Drupal.
+            $each->setPublic(true); // All services are public in Drupal.
         }
 
         $container->compile();

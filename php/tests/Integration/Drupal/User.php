@@ -6,7 +6,7 @@ namespace McpState\Tests\Integration\Drupal;
 
 use Drupal\Core\Session\AccountInterface;
 
-/** The user who is calling; 0 is anonymous. */
+/** The current user; 0 is the anonymous user. */
 final class User implements AccountInterface
 {
     public int $id = 0;

@@ -14,7 +14,7 @@ use PHPUnit\Framework\TestCase;
 
 require_once __DIR__ . '/../autoload.php';
 
-/** Each adapter is one PHP request, as in php-fpm: several in one test are requests at the same time. */
+/** Each adapter represents one PHP request, as in php-fpm; several adapters in one test are concurrent requests. */
 final class SessionStoreTest extends TestCase
 {
     private string $directory;
@@ -143,10 +143,10 @@ final class SessionStoreTest extends TestCase
         $other->save($parallel);
         $answered->setMetadata('mcp_server_session', \array_diff_key(
             $answered->getMetadata('mcp_server_session'),
-            ['pendingElicitations' => true], // The SDK leaves an empty list of questions out.
+            ['pendingElicitations' => true], // The SDK omits an empty list of questions.
         ));
         $answering->save($answered);
-        $asking->save($session); // The first request, which still holds its question, saves its last frame.
+        $asking->save($session); // The first request, whose object still has the question, saves its last frame.
 
         self::assertNotSame($first, $second);
         self::assertSame(
@@ -270,7 +270,7 @@ final class SessionStoreTest extends TestCase
         return $session;
     }
 
-    /** The SDK's way to ask: takes the next number, and notes what waits for the answer. */
+    /** Asks a question like the SDK: takes the next number, and records the tool that waits for the answer. */
     private function ask(HttpSession $session, string $tool): int
     {
         $server = $session->getMetadata('mcp_server_session');
@@ -281,7 +281,7 @@ final class SessionStoreTest extends TestCase
         return $number;
     }
 
-    /** The SDK's way to write one event of a stream. */
+    /** Writes one event of a stream like the SDK. */
     private function frame(HttpSession $session, string $stream, int $seq): void
     {
         $log = $session->getMetadata('mcp_stream_events', ['capacity' => 1000, 'entries' => []]);

@@ -13,11 +13,11 @@ use Symfony\Component\DependencyInjection\Dumper\PhpDumper;
 use Symfony\Component\DependencyInjection\Reference;
 use Symfony\Component\HttpFoundation\RequestStack;
 
-/** An application with the services that symfony/mcp-bundle defines, in their shape, and our bundle. */
+/** An application with this bundle and with services like those of symfony/mcp-bundle. */
 final class Application
 {
     /**
-     * @param array<string, mixed>                   $config  what stands under `mcp_state:`
+     * @param array<string, mixed>                   $config  the configuration under `mcp_state:`
      * @param (\Closure(ContainerBuilder): void)|null $prepare changes the application before it is compiled
      */
     public static function container(array $config, ?\Closure $prepare = null): Container

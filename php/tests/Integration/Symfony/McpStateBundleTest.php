@@ -27,7 +27,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 
 require_once __DIR__ . '/../autoload.php';
 
-/** On containers as an application has them: compiled, dumped to PHP, and loaded from there. */
+/** The bundle on containers like those of an application: compiled, dumped to PHP, and loaded from there. */
 final class McpStateBundleTest extends TestCase
 {
     private string $directory;

@@ -10,7 +10,7 @@ use McpState\Store;
 use Symfony\Component\DependencyInjection\Compiler\CompilerPassInterface;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 
-/** What the tests look at is public. */
+/** Makes the services public that the tests check. */
 final class Publish implements CompilerPassInterface
 {
     public function process(ContainerBuilder $container): void

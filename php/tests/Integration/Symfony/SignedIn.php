@@ -7,7 +7,7 @@ namespace McpState\Tests\Integration\Symfony;
 use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 use Symfony\Component\Security\Core\Authentication\Token\TokenInterface;
 
-/** Somebody is signed in. */
+/** A token storage with a signed-in user. */
 final class SignedIn implements TokenStorageInterface, TokenInterface
 {
     public function __construct(public ?string $user = null)

@@ -1,7 +1,8 @@
 <?php
 
 /**
- * The application on an SDK that has no notification bus, as up to 0.7: prints the class of the server's session manager.
+ * Runs the application on an SDK without a notification bus, like the SDK up to 0.7, and prints the class of the
+ * server's session manager.
  */
 
 declare(strict_types=1);
@@ -11,7 +12,7 @@ use McpState\Tests\Integration\Symfony\Application;
 require __DIR__ . '/../../bootstrap.php';
 require __DIR__ . '/../autoload.php';
 
-// The double without its bus: the autoloaders are asked in turn, so none of them may find the interface.
+// The double must lack its bus: PHP calls all autoloaders in turn, so none of them may find the interface.
 $loaders = spl_autoload_functions();
 array_map('spl_autoload_unregister', $loaders);
 spl_autoload_register(static function (string $class) use ($loaders): void {

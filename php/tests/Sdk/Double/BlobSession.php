@@ -8,7 +8,7 @@ use Mcp\Server\Session\SessionInterface;
 use McpState\Sdk\Internal\Path;
 use Symfony\Component\Uid\Uuid;
 
-/** A session that is read when it is first used, changed in memory, and written back whole. */
+/** A session that is read on first use, changed in memory, and written back as a whole. */
 final class BlobSession implements SessionInterface
 {
     private ?array $data = null;

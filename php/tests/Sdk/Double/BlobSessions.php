@@ -8,7 +8,7 @@ use Mcp\Server\Session\SessionInterface;
 use Mcp\Server\Session\SessionManagerInterface;
 use Symfony\Component\Uid\Uuid;
 
-/** One JSON file for each session, read and written whole: what the scenarios must catch, or they prove nothing. */
+/** One JSON file per session, read and written as a whole. The scenarios must detect its lost updates. */
 final class BlobSessions implements SessionManagerInterface
 {
     public function __construct(private readonly string $directory)

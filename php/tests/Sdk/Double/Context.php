@@ -6,7 +6,7 @@ namespace McpState\Tests\Sdk\Double;
 
 use Mcp\Server\Session\SessionInterface;
 
-/** What a tool of the double has of the client: questions and progress, both by suspending its fiber. */
+/** The access of the double's tools to the client: a question or progress suspends the fiber of the tool. */
 final class Context
 {
     public function __construct(public readonly SessionInterface $session)
@@ -14,9 +14,9 @@ final class Context
     }
 
     /**
-     * The client's answer.
+     * Asks the client and returns its answer.
      *
-     * @throws \RuntimeException when there is none
+     * @throws \RuntimeException if there is no answer
      */
     public function elicit(string $message, int $timeoutS = 120): string
     {

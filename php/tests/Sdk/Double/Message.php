@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Sdk\Double;
 
-/** A message, as the SDK hands it from function to function. A request to the client has no id before it is sent. */
+/** A message in the SDK's form. A request to the client has no id before the SDK sends it. */
 final class Message
 {
     public readonly int|string|null $requestId;

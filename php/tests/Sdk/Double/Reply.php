@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace McpState\Tests\Sdk\Double;
 
-/** What an exchange answers: a body, or a stream that is served when the body is read, after the server has returned. */
+/** The reply of an exchange: a body, or a stream that is served while it is read, after the server has returned. */
 final class Reply
 {
     public ?string $sessionId = null;
@@ -18,7 +18,7 @@ final class Reply
     }
 
     /**
-     * All messages of the reply, a stream's served to its end.
+     * Returns all messages of the reply, and serves a stream to its end.
      *
      * @return list<array<string, mixed>>
      */

@@ -9,12 +9,12 @@ use Mcp\Server\Session\SessionManagerInterface;
 use Symfony\Component\Uid\Uuid;
 
 /**
- * What an SDK server asks of its session manager, call by call: a double of the SDK, written from a description of its
- * call sequences and not from its code. The subclasses are its two generations.
+ * A double of the SDK's server, which calls the session manager like the SDK. It was written from a description of the
+ * SDK's call sequences and not from its code. The subclasses represent the two generations of the SDK.
  *
- * One object serves one exchange, as a PHP process under php-fpm does, or one client on a pipe. It holds on to one fiber:
- * when a second one waits for the client, the first is gone, as with the SDK's transports. A tool is a function of its arguments and a
- * {@see Context}; it runs in a fiber, and asks the client by suspending it.
+ * One object serves one exchange, like a PHP process under php-fpm, or one client on a pipe. It holds one fiber: if a
+ * second fiber waits for the client, the server drops the first, like the SDK's transports. A tool is a function of its
+ * arguments and a {@see Context}. It runs in a fiber, and asks the client by suspending the fiber.
  */
 abstract class Server
 {
@@ -24,14 +24,14 @@ abstract class Server
     protected const RESPONSES = '_mcp.responses.';
     protected const META = '_mcp.active_request_meta';
 
-    /** Under class names the SDK keeps objects that concern one request; one of them holds a key. */
+    /** The SDK stores objects of one request under the names of their classes; one of them holds a key. */
     protected const CODEC = 'Mcp\Server\Stateless\RequestStateCodec';
     protected const TOKEN = 'Mcp\Server\Auth\AccessToken';
     public const SIGNING_KEY = 'the-key-that-signs-request-states';
 
     protected ?\Fiber $fiber = null;
 
-    /** The turn of the loop, for tests: runs where the SDK sleeps. */
+    /** Runs in each turn of the loop in place of the SDK's sleep. */
     public ?\Closure $sleep = null;
 
     /** @param array<string, \Closure> $tools */
@@ -122,18 +122,18 @@ abstract class Server
 
     abstract protected function process(Message $message, SessionInterface $session): void;
 
-    /** Looks once for what the fiber waits for: whether it was resumed. */
+    /** Checks once for the event that the fiber waits for, and tells whether the fiber was resumed. */
     abstract protected function turn(Uuid $id): bool;
 
     /**
-     * Takes the session's queue.
+     * Takes the session's queued messages.
      *
      * @return list<array{message: string}>
      */
     abstract protected function consume(Uuid $id): array;
 
     /**
-     * Takes the responses that do not go through the session.
+     * Takes the responses that bypass the session.
      *
      * @return list<array{message: string}>
      */
@@ -173,7 +173,7 @@ abstract class Server
         }
     }
 
-    /** The reply of a stream. */
+    /** Returns a reply that is a stream. */
     protected function stream(Uuid $id): Reply
     {
         return new Reply(200, stream: function (\Closure $write) use ($id): void {
@@ -245,7 +245,7 @@ abstract class Server
     private function initialize(array $params, SessionInterface $session): array
     {
         $session->set('client_info', $params['clientInfo'] ?? []);
-        // The SDK keeps objects here, which a later request finds as arrays.
+        // The SDK stores objects here, which a later request reads as arrays.
         $session->set('client_capabilities', (object) ['elicitation' => new \stdClass()]);
         $session->set('protocol_version', $params['protocolVersion'] ?? '');
 

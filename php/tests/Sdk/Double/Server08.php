@@ -7,7 +7,7 @@ namespace McpState\Tests\Sdk\Double;
 use Mcp\Server\Session\SessionInterface;
 use Symfony\Component\Uid\Uuid;
 
-/** The SDK from 0.5 to 0.8: everything that goes to the client goes through the session's queue. */
+/** The SDK from 0.5 to 0.8: all messages to the client pass through the session's queue. */
 final class Server08 extends Server
 {
     protected function process(Message $message, SessionInterface $session): void

@@ -8,8 +8,8 @@ use Mcp\Server\Session\SessionInterface;
 use Symfony\Component\Uid\Uuid;
 
 /**
- * The SDK from 0.9: responses go straight to the transport; an ask that cannot be saved is rolled back; each stream awaits
- * the one request that it sent, and the loop has no clock of its own.
+ * The SDK from 0.9: responses bypass the session; a question that cannot be saved is rolled back; each stream waits
+ * only for its own request, and the loop has no clock of its own.
  */
 final class Server09 extends Server
 {
@@ -160,7 +160,7 @@ final class Server09 extends Server
             }
         }
 
-        // Timed out or answered: a session object of its own looks once more and takes the request away.
+        // After a timeout or an answer, the SDK removes the request through another session object.
         $session = $this->sessions->createWithId($id);
         $pending = $session->get(self::PENDING, []);
         $response = $session->get(self::RESPONSES . $requestId);

@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** What a middleware stands in front of. */
+/** The request handler behind a middleware. */
 final class Handler implements RequestHandlerInterface
 {
     /** @param \Closure(ServerRequestInterface): ResponseInterface $do */

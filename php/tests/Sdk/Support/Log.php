@@ -6,7 +6,7 @@ namespace McpState\Tests\Sdk\Support;
 
 use Psr\Log\AbstractLogger;
 
-/** Keeps what was logged. */
+/** A logger that keeps its lines. */
 final class Log extends AbstractLogger
 {
     /** @var list<string> "level message" */

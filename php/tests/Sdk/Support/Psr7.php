@@ -12,7 +12,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamFactoryInterface;
 
-/** Messages of the PSR-7 library that comes with the SDK, or of the double. */
+/** Creates messages with the PSR-7 library of the SDK, or with the double. */
 final class Psr7
 {
     public static function isReal(): bool

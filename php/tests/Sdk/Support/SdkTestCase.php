@@ -14,8 +14,8 @@ use Symfony\Component\Uid\Uuid;
 require_once __DIR__ . '/../autoload.php';
 
 /**
- * Tests on a store in a directory. Each manager is one exchange, as each PHP request has one: several in one test are
- * several requests at the same time.
+ * Tests on a store in a directory. Each manager is one exchange, because each PHP request has its own; several managers
+ * in one test are concurrent requests.
  */
 abstract class SdkTestCase extends TestCase
 {
@@ -55,13 +55,13 @@ abstract class SdkTestCase extends TestCase
         return new SessionManager($this->store(), ...($settings + ['logger' => $this->log]));
     }
 
-    /** A session's id. */
+    /** Creates a session and returns its id. */
     protected function session(mixed ...$settings): Uuid
     {
         return $this->manager(...$settings)->create()->getId();
     }
 
-    /** The object that the SDK resolves for a client's message. */
+    /** Returns the object that the SDK resolves for a client's message. */
     protected function resolved(SessionManager $manager, Uuid $id): Session
     {
         $manager->gc();
@@ -70,7 +70,7 @@ abstract class SdkTestCase extends TestCase
         return $manager->createWithId($id);
     }
 
-    /** A request to the client, registered and queued as the SDK does it; its id. */
+    /** Registers and queues a request to the client like the SDK, and returns its id. */
     protected function ask(Session $session, int $timeoutS = 60, string $message = 'question'): int
     {
         $id = $session->get(self::COUNTER, 1000);
@@ -90,7 +90,7 @@ abstract class SdkTestCase extends TestCase
         $session->set(self::QUEUE, $queue);
     }
 
-    /** The client's answer in another request. */
+    /** Delivers the client's answer in another request. */
     protected function answer(Uuid $session, int $id, string $answer = 'yes'): void
     {
         $resolved = $this->resolved($this->manager(), $session);
@@ -113,14 +113,14 @@ abstract class SdkTestCase extends TestCase
     /**
      * @param array<array-key, mixed> $entries
      *
-     * @return array<int, bool> id => whether it is shown as timed out
+     * @return array<int, bool> id => whether the entry is timed out
      */
     protected static function timedOut(array $entries): array
     {
         return \array_map(static fn (array $e): bool => \time() - $e['timestamp'] >= $e['timeout'], $entries);
     }
 
-    /** Everything that is in the store's files. */
+    /** Returns the contents of all files of the store. */
     protected function bytes(): string
     {
         $bytes = '';
@@ -142,6 +142,6 @@ abstract class SdkTestCase extends TestCase
             \usleep(5000);
         }
 
-        self::fail('Waited ten seconds in vain.');
+        self::fail('The condition did not hold within ten seconds.');
     }
 }

@@ -7,7 +7,7 @@ namespace Mcp;
 use Mcp\Server\Builder;
 use Mcp\Server\Protocol;
 
-/** Double of the SDK's server, which keeps its protocol and with it the session manager to itself. */
+/** Double of the SDK's server, whose protocol with the session manager is private. */
 final class Server
 {
     public function __construct(private readonly Protocol $protocol, public readonly string $name = '')
@@ -19,7 +19,7 @@ final class Server
         return new Builder();
     }
 
-    // The double's ways to look inside.
+    // Only the double has these accessors.
 
     public function protocol(): Protocol
     {

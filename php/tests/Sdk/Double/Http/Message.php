@@ -7,7 +7,7 @@ namespace McpState\Tests\Sdk\Double\Http;
 use Psr\Http\Message\MessageInterface;
 use Psr\Http\Message\StreamInterface;
 
-/** As much of PSR-7 as the middleware uses, for tests where no PSR-7 library is installed. */
+/** The part of PSR-7 that the middleware uses, for tests without a PSR-7 library. */
 trait Message
 {
     /** @var array<string, string> */

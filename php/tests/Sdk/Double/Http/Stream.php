@@ -6,7 +6,7 @@ namespace McpState\Tests\Sdk\Double\Http;
 
 use Psr\Http\Message\StreamInterface;
 
-/** A text, read once from its start to its end; it can be read again only after a rewind. */
+/** A stream over a text, which can be read again only after a rewind. */
 final class Stream implements StreamInterface
 {
     private int $position = 0;

@@ -8,7 +8,7 @@ use Mcp\Server;
 use Mcp\Server\Protocol;
 use Mcp\Server\Session\SessionManagerInterface;
 
-/** Double of mcp_server's factory: it builds its server around a session store of its own. */
+/** Double of mcp_server's factory, which builds a server with the module's own session store. */
 final class McpServerFactory
 {
     public function __construct(private readonly SessionManagerInterface $own)

@@ -8,7 +8,7 @@ use Mcp\Server;
 use Mcp\Server\Session\SessionManagerInterface;
 use Mcp\Server\Subscription\NotificationBusInterface;
 
-/** Double of the SDK's builder: the calls that the integrations make, with the SDK's parameters. */
+/** Double of the SDK's builder, with the methods that the integrations call and the SDK's parameters. */
 final class Builder
 {
     /** @var list<array{string, array<int, mixed>}> */
@@ -43,7 +43,7 @@ final class Builder
         return new Server(new Protocol(['tools/call'], $this->sessions()));
     }
 
-    /** The double's way to look inside. */
+    /** Only the double has this accessor. */
     public function sessions(): ?SessionManagerInterface
     {
         return $this->argumentsOf('setSession')[1] ?? null;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Drupal\Core\Lock;
 
-/** Double of Drupal's lock that lets everybody in. */
+/** Double of Drupal's lock that never blocks. */
 class NullLockBackend implements LockBackendInterface
 {
     public function acquire($name, $timeout = 30.0)

@@ -6,7 +6,7 @@ namespace Drupal\Core\Routing;
 
 use Symfony\Component\Routing\RouteCollection;
 
-/** Double of Drupal's class: what Drupal calls when it builds its routes. */
+/** Double of Drupal's class, which Drupal calls when it builds its routes. */
 abstract class RouteSubscriberBase
 {
     abstract protected function alterRoutes(RouteCollection $collection);

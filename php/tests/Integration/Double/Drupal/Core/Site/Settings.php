@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Drupal\Core\Site;
 
-/** Double of Drupal's settings: one object in a process, asked statically. */
+/** Double of Drupal's settings: one object per process, with static access. */
 final class Settings
 {
     private static self $instance;

@@ -9,7 +9,7 @@ use Drupal\Core\Lock\LockBackendInterface;
 use Mcp\Server;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 
-/** Double of mcp_server's controller: it takes a lock for each session. */
+/** Double of mcp_server's controller, which takes a lock for each session. */
 final class McpServerController implements ContainerInjectionInterface
 {
     public function __construct(public readonly Server $server, public readonly LockBackendInterface $lock)

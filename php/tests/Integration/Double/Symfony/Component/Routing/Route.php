@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Symfony\Component\Routing;
 
-/** Double: a path and its defaults. */
+/** Double of Symfony's route: a path and its defaults. */
 class Route
 {
     /** @param array<string, mixed> $defaults */

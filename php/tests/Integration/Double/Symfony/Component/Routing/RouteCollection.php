@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Symfony\Component\Routing;
 
-/** Double: routes by name. */
+/** Double of Symfony's collection: routes by name. */
 class RouteCollection implements \IteratorAggregate
 {
     /** @var array<string, Route> */

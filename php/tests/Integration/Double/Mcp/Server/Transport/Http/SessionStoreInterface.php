@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Mcp\Server\Transport\Http;
 
-/** Double of logiscape/mcp-sdk-php's interface: the same methods. */
+/** Double of logiscape/mcp-sdk-php's interface, with the same methods. */
 interface SessionStoreInterface
 {
     public function load(string $sessionId): ?HttpSession;

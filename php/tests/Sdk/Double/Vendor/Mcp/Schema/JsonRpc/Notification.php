@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Mcp\Schema\JsonRpc;
 
-/** In the SDK every notification has a class; here its method and parameters say all. */
+/** In the SDK every notification has its own class. This double has only a method and parameters. */
 class Notification implements \JsonSerializable
 {
     public function __construct(public readonly string $method, public readonly array $params = [])

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Psr\Http\Message;
 
-/** As much of PSR-7 as the middleware uses. */
+/** The part of PSR-7 that the middleware uses. */
 interface MessageInterface
 {
     public function getHeaderLine(string $name): string;

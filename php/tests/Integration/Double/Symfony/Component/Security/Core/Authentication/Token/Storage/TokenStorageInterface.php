@@ -6,7 +6,7 @@ namespace Symfony\Component\Security\Core\Authentication\Token\Storage;
 
 use Symfony\Component\Security\Core\Authentication\Token\TokenInterface;
 
-/** Double: the one method that is used. */
+/** Double of Symfony's interface, with the one method that the bundle uses. */
 interface TokenStorageInterface
 {
     public function getToken(): ?TokenInterface;

@@ -60,7 +60,7 @@ class Packages(unittest.TestCase):
             "SOURCE_DATE_EPOCH": "1700000000",
         }
         run(ROOT / "scripts/build-cli", cls.env["CLI_BUILD"], env=cls.env)
-        run(ROOT / "scripts/dist", cls.dist, env=cls.env)
+        run(ROOT / "scripts/dist", cls.dist, env=cls.env, timeout=BUILD_SECONDS)
 
     def fresh(self) -> Path:
         return Path(tempfile.mkdtemp(dir=self.directory))
@@ -161,7 +161,7 @@ class Packages(unittest.TestCase):
 
     def test_the_same_build_gives_the_same_archives(self) -> None:
         again = self.fresh()
-        run(ROOT / "scripts/dist", again, env=self.env)
+        run(ROOT / "scripts/dist", again, env=self.env, timeout=BUILD_SECONDS)
         self.assertEqual((self.dist / "SHA256SUMS").read_text(), (again / "SHA256SUMS").read_text())
 
     def test_the_c_library_s_archive_builds_a_program_from_wherever_it_was_unpacked(self) -> None:

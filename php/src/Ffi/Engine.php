@@ -154,7 +154,8 @@ final class Engine
         $messages = $this->library->new('mcp_state_messages *[1]');
         $next = $this->library->new('int64_t[1]');
         $missed = $this->library->new('int64_t[1]');
-        $this->library->call('mcp_state_since', $this->handle->pointer, $topic, $cursor, $max, $messages, $next, $missed);
+        $results = [$messages, $next, $missed];
+        $this->library->call('mcp_state_since', $this->handle->pointer, $topic, $cursor, $max, ...$results);
         $messages = \array_map(
             static fn (array $message): array => [$message[0], $message[1]],
             $this->library->messages($messages),

@@ -117,7 +117,8 @@ final class NotificationBus implements NotificationBusInterface
     /** @return list<Notification> */
     private function decoded(string $message): array
     {
-        $factory = Sdk::find('JsonRpc\MessageFactory') ?? throw new \LogicException('the SDK has no JsonRpc\MessageFactory');
+        $factory = Sdk::find('JsonRpc\MessageFactory')
+            ?? throw new \LogicException('the SDK has no JsonRpc\MessageFactory');
         $notifications = [];
 
         try {

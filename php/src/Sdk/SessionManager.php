@@ -102,7 +102,9 @@ final class SessionManager implements SessionManagerInterface
         ?int $maxWaiting = null,
     ) {
         if ($maxWaiting !== null && $maxWaiting < 1) {
-            throw new InvalidArgument("a maxWaiting of $maxWaiting is not valid: it must be 1 or more, or null for no limit");
+            throw new InvalidArgument(
+                "a maxWaiting of $maxWaiting is not valid: it must be 1 or more, or null for the store's max_waiting"
+            );
         }
 
         $this->store = new StoreSource($store);
@@ -123,7 +125,8 @@ final class SessionManager implements SessionManagerInterface
         );
         $this->inFlightOwners = new PerContext();
         [$owners, $scope] = [$this->inFlightOwners, $this->scope];
-        $this->settings->onRequestBegun = static fn (int|string $id) => $owners->get($scope->current())?->finishRequest($id);
+        $this->settings->onRequestBegun = static fn (int|string $id): ?bool =>
+            $owners->get($scope->current())?->finishRequest($id);
     }
 
     /**

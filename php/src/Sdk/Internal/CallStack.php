@@ -28,7 +28,9 @@ final class CallStack
 
         foreach (self::frames(0) as $frame) {
             foreach ($frame['args'] ?? [] as $argument) {
-                if (\is_object($argument) && \method_exists($argument, 'getId') && \method_exists($argument, 'getMethod')) {
+                $isObject = \is_object($argument);
+
+                if ($isObject && \method_exists($argument, 'getId') && \method_exists($argument, 'getMethod')) {
                     $request = $argument;
                 }
             }

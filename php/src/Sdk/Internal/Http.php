@@ -116,7 +116,8 @@ final class Http
     public function error(int $status, int $code, string $message, mixed $id, array $headers = []): ResponseInterface
     {
         $error = ['jsonrpc' => '2.0', 'id' => $id, 'error' => ['code' => $code, 'message' => $message]];
-        $body = $this->streams->createStream((string) Value::encode($id === null ? \array_diff_key($error, ['id' => 1]) : $error));
+        $json = Value::encode($id === null ? \array_diff_key($error, ['id' => 1]) : $error);
+        $body = $this->streams->createStream((string) $json);
         $response = $this->responses->createResponse($status)->withHeader('Content-Type', 'application/json');
 
         foreach ($headers as $name => $value) {

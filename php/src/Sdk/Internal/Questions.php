@@ -127,7 +127,7 @@ final class Questions
                 $this->room->enter();
             } catch (LimitExceeded $e) {
                 $places = $this->room->places() ?? 'too many';
-                $this->owned->logger()->warning('mcp-state: refused a question to the client: no waiting place is free');
+                $this->owned->logger()->warning('mcp-state: refused a question to the client: no free waiting place');
                 $question->refuse("$places exchanges already wait for their clients");
 
                 return;

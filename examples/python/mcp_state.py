@@ -1,8 +1,8 @@
 """mcp-state for Python through ctypes: the functions of the C library that `elicit.py` needs. More can be added alike.
 
-Texts are passed as pairs of pointer and length, results come through out-parameters, and what the library gives away is
-freed here at once. `include/mcp_state.h` documents the functions. The library is `$MCP_STATE_LIBRARY`, else the one that
-ld.so finds.
+Each text is passed as a pointer and a length, results arrive through out-parameters, and this module frees the memory that
+the library returns at once. `include/mcp_state.h` documents the functions. `MCP_STATE_LIBRARY` names the library; without
+it, ld.so finds the library.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ final class Questions
     }
 
     /**
-     * Registers a question of $call with a timeout of $timeoutS seconds. The SDK's default timeout stands for no choice
-     * of the tool, so the store's `request_timeout_ms` replaces it.
+     * Registers a question of $call with a timeout of $timeoutS seconds. A timeout that equals the SDK's default is no
+     * choice of the tool, so the store's `request_timeout_ms` replaces it.
      */
     public function ask(int $id, int $timeoutS, ?Call $call): void
     {

@@ -14,17 +14,20 @@ use crate::error::{Error, InvalidArgument, LimitExceeded};
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId, random_bytes};
 use crate::process::{Liveness, Process};
 use crate::session::{
-    AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle, Inspection,
-    Interest, LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal, Registered,
-    RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition,
+    self, AttributeKey, Begun, Cancellation, Census, Change, Claim, Delivery, Detached, DuplicatePolicy, Handle,
+    Inspection, Interest, LateReason, NewRecord, Outgoing, OwnerKind, PendingInfo, Readiness, Record, Refusal,
+    Registered, RequestCancellation, RequestMessage, Resolved, Step, StoreView, Transition,
 };
 use crate::settings::{Limit, OnFull, Settings};
 use crate::store::{self, Access, BusEntries, FoundStore, Store};
 
+/// The kind of the records that sessions are.
+type Kind = session::Session;
+
 /// An open store.
 #[derive(Clone)]
 pub struct Engine {
-    store: Arc<dyn Store>,
+    store: Store,
     settings: Arc<Settings>,
     dsn: Arc<str>,
 }
@@ -180,7 +183,7 @@ impl Engine {
 
     /// An engine over a store that is open already.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn over(store: Arc<dyn Store>, settings: Settings, dsn: &str) -> Self {
+    pub(crate) fn over(store: Store, settings: Settings, dsn: &str) -> Self {
         Self { store, settings: Arc::new(settings), dsn: dsn.into() }
     }
 
@@ -291,7 +294,7 @@ impl Engine {
         let mut collected = Collected::default();
         for settled in [false, true] {
             let room = limit.saturating_sub(collected.sessions as usize);
-            let due = self.store.due(settled, self.store.now(), room.saturating_add(1))?;
+            let due = self.store.due::<Kind>(settled, self.store.now(), room.saturating_add(1))?;
             collected.more |= due.len() > room;
             for (_, key) in due.into_iter().take(room) {
                 let mut owners = 0;
@@ -361,7 +364,7 @@ impl Engine {
         let topic = topic_digest(topic)?;
         let end = Deadline::after(timeout.min(crate::bell::SLICE));
         loop {
-            let ear = self.store.listen(Ring::Topic(topic))?;
+            let ear = self.store.listen(Ring::Record(topic))?;
             let newest = self.store.cursor(topic)?;
             // A topic that is behind the cursor has begun anew.
             if newest > cursor || (0 < newest && newest < cursor) {
@@ -386,7 +389,7 @@ impl Engine {
     pub fn sessions(&self, after: Option<&str>, max: usize) -> Result<Vec<SessionStats>, Error> {
         let after = after.map(|id| Digest::of(id.as_bytes()));
         let now = self.store.now();
-        Ok(self.store.records(after, max)?.into_iter().map(|(_, record)| record.stats(now)).collect())
+        Ok(self.store.records::<Kind>(after, max)?.into_iter().map(|(_, record)| record.stats(now)).collect())
     }
 
     /// What one session holds at one moment, whoever it belongs to and expired or not; nothing when there is none. Looking
@@ -431,12 +434,12 @@ impl Engine {
     /// went.
     fn evict(&self) -> Result<bool, Error> {
         let half = (self.settings.limit(Limit::Sessions) / 2) as usize;
-        let flooded = self.store.due(false, Millis::MAX, half.saturating_add(1))?.len() > half;
+        let flooded = self.store.due::<Kind>(false, Millis::MAX, half.saturating_add(1))?.len() > half;
         // The first look puts sessions that were active since where they belong in the index; the second finds the right one.
         let (looks, idle): (&[bool], _) =
             if flooded { (&[false, false], FLOOD_IDLE_MS) } else { (&[false, false, true, true], EVICTABLE_IDLE_MS) };
         for &settled in looks {
-            for (_, key) in self.store.due(settled, Millis::MAX, EVICTION_CANDIDATES)? {
+            for (_, key) in self.store.due::<Kind>(settled, Millis::MAX, EVICTION_CANDIDATES)? {
                 // Few are changed by being asked: writers are not kept out for those that are not.
                 if self.run(key, Access::Read, |session, _| session.evict(idle))? {
                     self.store.count(Counter::SessionsEvicted, 1);
@@ -468,7 +471,7 @@ impl Engine {
     ) -> Result<T, Error> {
         loop {
             let mut outcome = None;
-            let run = self.store.transact(key, access, &census, &mut |session, store| {
+            let run = self.store.transact::<Kind>(key, access, &census, &mut |session, store| {
                 outcome = Some(operation(session, store)?);
                 Ok(())
             });
@@ -671,7 +674,7 @@ impl Session {
     pub fn deliver_response(&self, id: i64, payload: &str) -> Result<Delivery, Error> {
         // Whether the owner's process lives is found out before writers are kept out.
         let (mut process, mut census) = (None, Census::default());
-        self.engine.store.recall(self.key, &mut |seen| process = seen.foresees_delivery(id));
+        self.engine.store.recall::<Kind>(self.key, &mut |seen| process = seen.foresees_delivery(id));
         let access = process.map_or(Access::Read, |process| {
             census.note(process, process.liveness());
             Access::Write
@@ -814,7 +817,7 @@ impl Session {
         operation: impl FnMut(&mut Transition<'_>) -> Step<T>,
     ) -> Result<T, Error> {
         let mut access = Access::Read;
-        self.engine.store.recall(self.key, &mut |seen| {
+        self.engine.store.recall::<Kind>(self.key, &mut |seen| {
             if foreseen(seen) {
                 access = Access::Write;
             }

@@ -23,6 +23,7 @@
 
 mod bell;
 mod clock;
+mod counter;
 mod dsn;
 mod engine;
 mod error;
@@ -34,6 +35,8 @@ pub mod fuzzing;
 #[doc(hidden)]
 pub mod identity;
 mod ids;
+#[doc(hidden)]
+pub mod kind;
 mod process;
 #[doc(hidden)]
 pub mod session;

@@ -17,7 +17,7 @@ type Payloads = BTreeMap<Payload, Vec<u8>>;
 
 struct Rows<'r>(&'r Payloads);
 
-impl Values for Rows<'_> {
+impl Values<Payload> for Rows<'_> {
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, mcp_state::StoreError> {
         Ok(self.0.get(key).cloned())
     }

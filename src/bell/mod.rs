@@ -23,20 +23,24 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-pub(crate) use counters::{Counter, Counters};
+pub(crate) use counters::Counters;
+
+pub(crate) use crate::counter::Counter;
 
 use crate::ids::{Digest, OwnerToken};
 
 /// The longest sleep: the net for a writer that was killed between commit and ring.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
-/// Whom to ring for.
+/// Whom to ring for, in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ring {
-    /// An owner of a session.
+    /// An owner of a record.
     Owner(Digest, OwnerToken),
-    /// The listeners of a topic of the bus.
-    Topic(Digest),
+    /// Everybody who listens to a record: the listeners of a topic.
+    Record(Digest),
+    /// Everybody who listens to something that many records share.
+    Shared(Digest),
 }
 
 impl Ring {
@@ -45,7 +49,8 @@ impl Ring {
         let word = |bytes: [u8; 16]| u64::from_le_bytes(bytes[..8].try_into().expect("8 of 16 bytes"));
         let hash = match self {
             Ring::Owner(session, owner) => word(session.0).rotate_left(17) ^ word(owner.0),
-            Ring::Topic(topic) => word(topic.0),
+            Ring::Record(record) => word(record.0),
+            Ring::Shared(shared) => word(shared.0).rotate_left(32),
         };
         (hash % SLOTS as u64) as usize
     }
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn g9_a_ring_ends_the_sleep_of_whoever_listened_before_it() {
         let bell = Arc::new(Bell::in_memory().unwrap());
-        let ring = Ring::Topic(Digest([1; 16]));
+        let ring = Ring::Record(Digest([1; 16]));
         // Before the sleep: the counter has another value already.
         let ticket = bell.listen(ring);
         bell.ring(ring);
@@ -280,7 +285,7 @@ mod tests {
     #[test]
     fn a_sleep_without_a_ring_ends_with_its_time() {
         let bell = Bell::in_memory().unwrap();
-        let ticket = bell.listen(Ring::Topic(Digest([1; 16])));
+        let ticket = bell.listen(Ring::Record(Digest([1; 16])));
         assert_eq!(bell.sleep(ticket, Duration::from_millis(1)), Slept::TimedOut);
     }
 

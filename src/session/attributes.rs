@@ -5,85 +5,19 @@
 //! was written, and a `set` never disturbs keys it does not name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::Value;
 
 use super::json;
 use super::record::Record;
-use super::transition::{Payload, Refusal, Step, Transition};
+use super::transition::{Payload, Transition};
 use crate::error::{InvalidArgument, StoreError};
+use crate::kind::{AttributeKey, Refusal, Step};
 use crate::settings::Limit;
-
-/// The longest key, in bytes.
-const MAX_KEY: usize = 255;
 
 /// How deep a value may be nested, the segments of its key included: what was set one by one is read as one document, and
 /// readers have limits, too (128 here, 512 in PHP).
 const MAX_DEPTH: usize = 100;
-
-/// A dotted key: segments that are not empty, without control characters, at most 255 bytes in all.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AttributeKey(String);
-
-impl AttributeKey {
-    /// Checks `key`.
-    pub fn new(key: impl Into<String>) -> Result<Self, InvalidArgument> {
-        let key = key.into();
-        let has_empty_segment = key.is_empty()
-            || key.starts_with('.')
-            || key.ends_with('.')
-            || key.as_bytes().windows(2).any(|pair| pair == b"..");
-        let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        let reason = if has_empty_segment {
-            "its segments must not be empty".to_owned()
-        } else if key.len() > MAX_KEY {
-            format!("it is {} bytes long and the limit is {MAX_KEY}", key.len())
-        } else if !is_printable && key.chars().any(char::is_control) {
-            "control characters are not allowed".to_owned()
-        } else {
-            return Ok(Self(key));
-        };
-        Err(InvalidArgument::new("attribute key", key, reason))
-    }
-
-    /// The key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The path from `row` to this key, if it is below.
-    fn below(&self, row: &AttributeKey) -> Option<&str> {
-        self.0.strip_prefix(&row.0)?.strip_prefix('.')
-    }
-
-    /// The path from this key to one below it.
-    fn path<'k>(&self, key: &'k AttributeKey) -> &'k str {
-        key.below(self).expect("the key is below")
-    }
-
-    /// The keys above this one, the nearest first.
-    fn ancestors(&self) -> impl Iterator<Item = AttributeKey> {
-        self.0.rmatch_indices('.').map(|(at, _)| AttributeKey(self.0[..at].to_owned()))
-    }
-
-    /// The bytes that a row of this key takes with a value of `length`.
-    fn bytes_with(&self, length: usize) -> u64 {
-        (self.0.len() + length) as u64
-    }
-}
-
-impl std::borrow::Borrow<str> for AttributeKey {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for AttributeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A change of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +38,7 @@ impl Transition<'_> {
             return Ok(find(&above.document, above.row.path(key)).map(Value::to_string));
         }
         let rows = self.rows(Some(key))?;
-        if rows.is_empty() { Ok(None) } else { Ok(Some(assemble(rows, key.0.len() + 1)?.to_string())) }
+        if rows.is_empty() { Ok(None) } else { Ok(Some(assemble(rows, key.as_str().len() + 1)?.to_string())) }
     }
 
     /// All attributes as one JSON object.
@@ -261,7 +195,7 @@ impl Transition<'_> {
     fn check_value(&self, key: &AttributeKey, json: &str) -> Step<()> {
         self.within(Limit::MessageBytes, json.len() as u64)?;
         let skimmed = json::skim(json, &mut |_, _| {});
-        let depth = key.0.split('.').count() + skimmed.unwrap_or_else(|| depth(json));
+        let depth = key.as_str().split('.').count() + skimmed.unwrap_or_else(|| depth(json));
         if depth > MAX_DEPTH {
             let reason = format!("with the segments of its key it is nested {depth} deep and the limit is {MAX_DEPTH}");
             return Err(InvalidArgument::new("attribute value", json, reason).into());
@@ -298,14 +232,13 @@ impl Transition<'_> {
     /// The rows below `parent`, or all, as this operation sees them.
     fn rows(&self, parent: Option<&AttributeKey>) -> Step<Vec<(AttributeKey, String)>> {
         let mut rows: BTreeMap<_, _> = self.values.attributes(parent)?.into_iter().collect();
-        let prefix = parent.map_or(String::new(), |parent| format!("{parent}."));
-        let first = Payload::Attribute(AttributeKey(prefix.clone()));
-        for (key, value) in self.effects.payloads.range_from(&first) {
+        let prefix = AttributeKey::first_below(parent);
+        for (key, value) in self.effects.payloads.range_from(&Payload::Attribute(prefix.clone())) {
             match (key, value) {
-                (Payload::Attribute(key), Some(value)) if key.0.starts_with(&prefix) => {
+                (Payload::Attribute(key), Some(value)) if key.as_str().starts_with(prefix.as_str()) => {
                     rows.insert(key.clone(), value.clone());
                 }
-                (Payload::Attribute(key), None) if key.0.starts_with(&prefix) => {
+                (Payload::Attribute(key), None) if key.as_str().starts_with(prefix.as_str()) => {
                     rows.remove(key);
                 }
                 _ => break,
@@ -481,7 +414,7 @@ fn take_out(document: &mut Value, path: &str) -> bool {
 fn assemble(rows: Vec<(AttributeKey, String)>, skip: usize) -> Step<Value> {
     let mut document = Value::Object(Default::default());
     for (key, json) in rows {
-        *place(&mut document, &key.0[skip..]) = parse_row(&json)?;
+        *place(&mut document, &key.as_str()[skip..]) = parse_row(&json)?;
     }
     Ok(document)
 }

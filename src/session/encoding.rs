@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 
 use super::owners::OwnerKind;
 use super::pending::LateReason;
-use super::record::{Broadcast, InFlight, IndexKey, Owner, Pending, PendingState, Record};
+use super::record::{Broadcast, InFlight, Owner, Pending, PendingState, Record};
 use crate::ids::{Digest, OwnerToken, RequestId};
+use crate::kind::IndexKey;
 use crate::process::Process;
 
 /// The version of new sessions' records.

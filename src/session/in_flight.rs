@@ -3,8 +3,9 @@
 //! Ids are the client's and may repeat: each entry belongs to an owner, so requests with equal ids keep their own answers (G6).
 
 use super::record::InFlight;
-use super::transition::{Step, Transition};
+use super::transition::Transition;
 use crate::ids::{OwnerToken, RequestId};
+use crate::kind::Step;
 use crate::process::Liveness;
 use crate::settings::Limit;
 

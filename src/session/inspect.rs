@@ -5,10 +5,11 @@
 
 use super::outgoing::unpack;
 use super::record::{Owner, PendingState};
-use super::transition::{Payload, Step, Transition};
+use super::transition::{Payload, Transition};
 use super::{OwnerKind, PendingInfo};
 use crate::clock::Millis;
 use crate::ids::RequestId;
+use crate::kind::Step;
 use crate::process::Process;
 
 /// A session at one moment, payloads included.

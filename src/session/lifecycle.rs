@@ -3,10 +3,12 @@
 //! A session expires when it has been idle for its TTL and none of its owners lives. Once ended it stays ended: a handle names
 //! an incarnation, and no operation but `create` makes a record (G7).
 
-use super::record::{IndexKey, Record};
-use super::transition::{Changes, Handle, Population, RecordChange, Refusal, Step, Transition, session_not_found};
+use super::record::Record;
+use super::transition::{Handle, Transition, session_not_found};
 use crate::clock::Millis;
+use crate::counter::Counter;
 use crate::ids::{Digest, SessionId};
+use crate::kind::{Changes, Channel, IndexKey, Population, RecordChange, Refusal, Step, StoreView, belongs};
 use crate::process::Liveness;
 use crate::settings::Limit;
 
@@ -25,15 +27,6 @@ pub struct NewRecord {
     pub principal: Option<Digest>,
 }
 
-/// What a new session must know of the store.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StoreView {
-    /// Sessions there are.
-    pub sessions: u64,
-    /// Sessions of the new session's principal.
-    pub of_principal: u64,
-}
-
 impl Transition<'_> {
     /// Makes the session unless its id is taken. Refuses it when the store or the principal has as many as it may.
     pub fn create(&mut self, new: &NewRecord, store: StoreView) -> Step<bool> {
@@ -46,7 +39,7 @@ impl Transition<'_> {
         if new.principal.is_some() && replaces.map(|(_, principal)| principal) != Some(new.principal) {
             self.within(Limit::PrincipalSessions, store.of_principal + 1)?;
         }
-        self.within(Limit::Sessions, store.sessions + u64::from(replaces.is_none()))?;
+        self.within(Limit::Sessions, store.records + u64::from(replaces.is_none()))?;
         let now = self.now();
         let indexed = IndexKey { settled: false, at: now + new.ttl };
         self.effects.purge = replaces.is_some();
@@ -55,6 +48,7 @@ impl Transition<'_> {
             Some((_, principal)) => (Population::Replaced(principal), new.principal),
             None => (Population::Added, new.principal),
         });
+        self.effects.counts.push(Counter::SessionsCreated);
         self.effects.record = RecordChange::Write;
         self.record = Some(Box::new(Record {
             id: new.id.as_str().to_owned(),
@@ -86,7 +80,7 @@ impl Transition<'_> {
     /// The incarnation of the session, if it is there for this principal.
     pub fn open(&mut self, id: &SessionId, principal: Option<Digest>) -> Step<Option<u64>> {
         let found = match &self.record {
-            Some(record) if record.id == id.as_str() && belongs(record, principal) => self.is_there()?,
+            Some(record) if record.id == id.as_str() && belongs(record.principal, principal) => self.is_there()?,
             _ => false,
         };
         Ok(found.then(|| self.record().incarnation))
@@ -104,7 +98,7 @@ impl Transition<'_> {
     /// Lets an operation in: the session of this handle is there. Renews its expiry when less than 3/4 remains.
     pub fn enter(&mut self, handle: &Handle) -> Step<()> {
         let found = match &self.record {
-            Some(record) if record.incarnation == handle.incarnation && belongs(record, handle.principal) => {
+            Some(record) if record.incarnation == handle.incarnation && belongs(record.principal, handle.principal) => {
                 self.is_there()?
             }
             _ => false,
@@ -124,7 +118,7 @@ impl Transition<'_> {
 
     /// Ends the session for good and wakes everybody who waits in it.
     pub fn destroy(&mut self) -> Step<()> {
-        let rings: Vec<_> = self.record().owners.iter().map(|owner| owner.token).collect();
+        let rings: Vec<_> = self.record().owners.iter().map(|owner| Channel::Owner(owner.token)).collect();
         self.effects.rings.extend(rings);
         let (indexed, principal) = (self.record().indexed, self.record().principal);
         self.effects.index = Some((Some(indexed), None));
@@ -227,7 +221,7 @@ impl Transition<'_> {
         let place = IndexKey { settled: is_settled(record), at };
         let old = record.indexed;
         if place != old {
-            self.housekeeping_mut().indexed = place;
+            self.edit().indexed = place;
             let before = self.effects.index.map_or(Some(old), |(before, _)| before);
             self.effects.index = Some((before, Some(place)));
         }
@@ -239,9 +233,4 @@ pub(super) const LONGEST_SILENCE: Millis = 3_600_000;
 
 fn is_settled(record: &Record) -> bool {
     record.exchanges > 1
-}
-
-/// Whether the session is there for `principal`: a session bound to a principal is not there for others, nor for none (G12).
-fn belongs(record: &Record, principal: Option<Digest>) -> bool {
-    record.principal.is_none() || record.principal == principal
 }

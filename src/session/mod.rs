@@ -28,17 +28,18 @@ mod steady;
 mod tests;
 mod transition;
 
-pub use attributes::{AttributeKey, Change};
+pub use attributes::Change;
 pub use encoding::UndecodableRecord;
 pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
 pub use inspect::{InspectedOwner, InspectedPending, InspectedRequest, Inspection};
-pub use lifecycle::{NewRecord, StoreView};
+pub use lifecycle::NewRecord;
 pub use outgoing::Outgoing;
 pub use owners::{Detached, Interest, OwnerKind, Readiness};
 pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Registered, RequestMessage, Resolved};
-pub use record::{IndexKey, Record};
-pub(crate) use steady::steady;
-pub use transition::{
-    Census, Changes, Context, Count, Decided, Effects, Handle, Payload, Population, RecordChange, Refusal, Step,
-    Transition, Values,
+pub use record::Record;
+pub use transition::{Decided, Effects, Handle, Payload, Session, Transition};
+
+pub use crate::kind::{
+    AttributeKey, Census, Changes, Channel, Context, IndexKey, Population, RecordChange, Refusal, Step, StoreView,
+    Values,
 };

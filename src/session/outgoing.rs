@@ -6,9 +6,10 @@
 
 use super::owners::OwnerKind;
 use super::record::{Broadcast, Record};
-use super::transition::{Payload, Step, Transition};
+use super::transition::{Payload, Transition};
 use crate::error::StoreError;
 use crate::ids::OwnerToken;
+use crate::kind::Step;
 use crate::settings::Limit;
 
 /// A message for the client.
@@ -131,7 +132,7 @@ impl Transition<'_> {
         for index in 0..self.record().owners.len() {
             if self.record().owners[index].kind == OwnerKind::Stream {
                 let event = self.event(index);
-                self.housekeeping_mut().owners[index].message_at = event;
+                self.edit().owners[index].message_at = event;
             }
         }
     }

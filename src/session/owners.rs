@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 
 use super::pending::LateReason;
 use super::record::{Owner, PendingState};
-use super::transition::{Count, Payload, Refusal, Step, Transition, owner_expired};
+use super::transition::{Payload, Transition, owner_expired};
 use crate::clock::Millis;
+use crate::counter::Counter;
 use crate::error::StoreError;
 use crate::ids::OwnerToken;
+use crate::kind::{Refusal, Step};
 use crate::process::Process;
 use crate::settings::Limit;
 
@@ -107,7 +109,7 @@ impl Transition<'_> {
         let index = self.record().owners.len() - 1;
         if self.has_messages(index) {
             let event = self.event(index);
-            self.housekeeping_mut().owners[index].message_at = event;
+            self.edit().owners[index].message_at = event;
         }
         Ok(())
     }
@@ -188,7 +190,7 @@ impl Transition<'_> {
             if let Some(index) = self.record().owners.iter().position(|owner| owner.token == *token) {
                 self.release(index);
                 self.ring(*token);
-                self.effects.counts.push(Count::OwnerReleased);
+                self.effects.counts.push(Counter::OwnersReleased);
             }
         }
         tokens.len() as u64
@@ -196,8 +198,8 @@ impl Transition<'_> {
 
     fn release(&mut self, index: usize) -> Detached {
         self.note_passed_deadlines(index);
-        let owner = self.housekeeping_mut().owners.remove(index);
-        let record = self.housekeeping_mut();
+        let owner = self.edit().owners.remove(index);
+        let record = self.edit();
         let mut returned = Vec::new();
         for broadcast in &mut record.broadcasts {
             if let Some((holder, sequence)) = broadcast.holder
@@ -214,7 +216,7 @@ impl Transition<'_> {
         record.pending = others;
         let mut detached = Detached::default();
         for pending in own {
-            let record = self.housekeeping_mut();
+            let record = self.edit();
             match pending.state {
                 PendingState::Waiting => record.remember(pending.id, LateReason::Abandoned),
                 PendingState::Answered { bytes, .. } => {
@@ -263,7 +265,7 @@ impl Transition<'_> {
 
     /// The next event of the owner: wakes it and returns the event's number.
     pub(super) fn event(&mut self, index: usize) -> u64 {
-        let owner = &mut self.housekeeping_mut().owners[index];
+        let owner = &mut self.edit().owners[index];
         owner.events += 1;
         let (token, event) = (owner.token, owner.events);
         self.ring(token);

@@ -7,10 +7,12 @@
 use super::json;
 use super::outgoing::packing;
 use super::record::{Pending, PendingState, Record};
-use super::transition::{Count, Payload, Step, Transition};
+use super::transition::{Payload, Transition};
 use crate::clock::Millis;
+use crate::counter::Counter;
 use crate::error::InvalidArgument;
 use crate::ids::OwnerToken;
+use crate::kind::Step;
 use crate::process::Liveness;
 use crate::settings::Limit;
 
@@ -69,6 +71,18 @@ impl LateReason {
         LateReason::Cancelled,
         LateReason::Abandoned,
     ];
+
+    /// Where a response that is late for this reason is counted.
+    pub(crate) fn counter(self) -> Counter {
+        match self {
+            LateReason::Unknown => Counter::LateUnknown,
+            LateReason::Finished => Counter::LateFinished,
+            LateReason::TimedOut => Counter::LateTimedOut,
+            LateReason::AlreadyAnswered => Counter::LateAlreadyAnswered,
+            LateReason::Cancelled => Counter::LateCancelled,
+            LateReason::Abandoned => Counter::LateAbandoned,
+        }
+    }
 
     /// The reason's name in statistics.
     pub fn name(self) -> &'static str {
@@ -217,7 +231,7 @@ impl Transition<'_> {
         };
         let count = &mut self.record_mut().late[late as usize];
         *count = count.saturating_add(1);
-        self.effects.counts.push(Count::Late(late));
+        self.effects.counts.push(late.counter());
         Ok(Delivery::Late(late))
     }
 
@@ -244,7 +258,7 @@ impl Transition<'_> {
         record.owners[index].resolved_at = event;
         record.pending[at].state = PendingState::Answered { event, bytes: bytes as u32 };
         self.put(Payload::Response(id), payload.as_bytes().to_vec());
-        self.effects.counts.push(Count::Delivered);
+        self.effects.counts.push(Counter::Delivered);
         Ok(None)
     }
 
@@ -360,7 +374,7 @@ impl Transition<'_> {
         passed.sort_unstable();
         for (_, at) in passed {
             let event = self.event(index);
-            let record = self.housekeeping_mut();
+            let record = self.edit();
             record.owners[index].resolved_at = event;
             record.pending[at].state = PendingState::TimedOut { event };
         }

@@ -6,6 +6,7 @@ use super::pending::LateReason;
 use crate::clock::Millis;
 use crate::error::StoreError;
 use crate::ids::{Digest, OwnerToken, RequestId};
+use crate::kind::IndexKey;
 use crate::process::Process;
 use crate::session::{OwnerKind, Payload};
 use crate::settings::MAX_QUEUE;
@@ -56,16 +57,6 @@ pub struct Record {
     /// Whether it knows since when its owners, its pending requests and its requests in flight are there, and how many attributes
     /// it has. Sessions of older builds do not, and stay as they are: processes of such a build may serve them still.
     pub(crate) is_timed: bool,
-}
-
-/// A session's place in the store's index of expiry. Sessions that never made a second request stand apart: they are the first
-/// to give way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct IndexKey {
-    /// Whether the session made a second request.
-    pub(crate) settled: bool,
-    /// The session does not expire before this time.
-    pub(crate) at: Millis,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,11 +262,6 @@ impl Record {
         (self.is_timed && self.attributes != attributes).then(|| {
             format!("session {}: {attributes} attributes are there, {} are accounted for", self.id, self.attributes)
         })
-    }
-
-    /// Where the index of expiry has the session.
-    pub(crate) fn index_key(&self) -> IndexKey {
-        self.indexed
     }
 
     /// The session's incarnation.

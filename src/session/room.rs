@@ -5,13 +5,13 @@
 //! evict or destroy it. A place ends as owners end: when its exchange leaves, or when its process has died, for which it is looked
 //! as soon as the room is full; where the process cannot be seen, the lease decides.
 
-use super::AttributeKey;
 use super::owners::OwnerKind;
-use super::record::{IndexKey, Record};
-use super::transition::{Handle, Payload, RecordChange, Refusal, Step, Transition};
+use super::record::Record;
+use super::transition::{Handle, Payload, Transition};
 use crate::clock::Millis;
 use crate::error::LimitExceeded;
 use crate::ids::{Digest, OwnerToken, SessionId};
+use crate::kind::{AttributeKey, IndexKey, RecordChange, Refusal, Step};
 use crate::process::{Liveness, Process};
 use crate::settings::Limit;
 

@@ -10,7 +10,7 @@ use super::record::{PendingState, Record};
 use crate::clock::Millis;
 
 /// The times around `now` at which an operation that found `before` and left `after` would have done the same.
-pub(crate) fn steady(before: Option<&Record>, after: Option<&Record>, now: Millis) -> Range<Millis> {
+pub(super) fn steady(before: Option<&Record>, after: Option<&Record>, now: Millis) -> Range<Millis> {
     let marks = before.into_iter().chain(after).flat_map(Record::marks);
     marks.fold(0..Millis::MAX, |steady, mark| {
         if mark <= now { steady.start.max(mark)..steady.end } else { steady.start..steady.end.min(mark) }

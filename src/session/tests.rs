@@ -12,7 +12,7 @@ use crate::settings::Settings;
 #[derive(Default)]
 struct Payloads(BTreeMap<Payload, Vec<u8>>);
 
-impl Values for Payloads {
+impl Values<Payload> for Payloads {
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.0.get(key).cloned())
     }
@@ -227,7 +227,7 @@ fn between_two_marks_of_a_record_an_operation_comes_to_the_same() {
     let mut changes = 0;
     for now in 5..1_100 {
         let ((here, after), (next, _)) = (decide(now), decide(now + 1));
-        let steady = steady(record.as_deref(), after.as_deref(), now);
+        let steady = steady::steady(record.as_deref(), after.as_deref(), now);
         assert!(steady.contains(&now), "{now}");
         assert!(here == next || !steady.contains(&(now + 1)), "at {now}: {here:?}, then {next:?}");
         changes += u32::from(here != next);

@@ -5,17 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kinds::{self, Visitor};
 use super::local::carry_out;
 use super::recall::decode;
-use super::rows::{
-    Change, Rows, RowsMut, SESSIONS, SessionRows, Transactions, Verdict, digests, get_value, record_key,
-};
+use super::rows::{Change, Payloads, Rows, RowsMut, Transactions, Verdict, digests, get_value, record_key};
 use super::{bus, once};
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
+use crate::kind::{Census, Context, Kind, RecordChange, Transition, corrupt};
 use crate::process::is_same_boot;
-use crate::session::{Census, Context, RecordChange, Transition};
 use crate::settings::Settings;
 
 const KEY: [u8; 1] = [b'C'];
@@ -91,41 +90,52 @@ fn bring(
     now: Millis,
     shift: &dyn Fn(Millis) -> Millis,
 ) -> Result<u64, StoreError> {
-    let mut released = 0;
-    for session in digests(rows, SESSIONS, None, usize::MAX)? {
-        released += bring_session(rows, settings, now, shift, session)?;
-    }
+    let mut move_in = MoveIn { rows, settings, now, shift, released: 0 };
+    kinds::each(&mut move_in)?;
+    let MoveIn { rows, released, .. } = move_in;
     bus::move_in_time(rows, shift)?;
     once::move_in_time(rows, shift)?;
     Ok(released)
 }
 
-fn bring_session(
-    rows: &mut dyn RowsMut,
-    settings: &Settings,
+struct MoveIn<'m> {
+    rows: &'m mut dyn RowsMut,
+    settings: &'m Settings,
     now: Millis,
-    shift: &dyn Fn(Millis) -> Millis,
-    session: Digest,
-) -> Result<u64, StoreError> {
-    let bytes = get_value(rows, &record_key(session))?
-        .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
-    let mut found = decode(&bytes)?;
-    let place_before = found.index_key();
-    found.move_in_time(shift);
-    let census = Census::default();
-    let (record, mut effects, released) = {
-        let values = SessionRows::new(rows, session);
-        let context = Context { now, settings, census: &census };
-        let mut transition = Transition::new(Some(found), &values, context);
-        let released = transition.release_everybody();
-        let (record, effects) = transition.finish();
-        (record, effects, released)
-    };
-    effects.record = RecordChange::Write;
-    effects.index = record
-        .as_deref()
-        .filter(|record| !record.is_room())
-        .map(|record| (Some(place_before), Some(record.index_key())));
-    carry_out(rows, session, record.as_deref(), &effects)?;
-    Ok(released)
+    shift: &'m dyn Fn(Millis) -> Millis,
+    released: u64,
+}
+
+impl Visitor for MoveIn<'_> {
+    fn visit<K: Kind>(&mut self) -> Result<(), StoreError> {
+        for record in digests(self.rows, K::TABLES.records, None, usize::MAX)? {
+            self.bring_record::<K>(record)?;
+        }
+        Ok(())
+    }
+}
+
+impl MoveIn<'_> {
+    fn bring_record<K: Kind>(&mut self, key: Digest) -> Result<(), StoreError> {
+        let bytes =
+            get_value(self.rows, &record_key::<K>(key))?.ok_or_else(|| corrupt::<K>("its record is missing"))?;
+        let mut found = decode::<K>(&bytes)?;
+        let (place_before, entries_before) = (K::index_key(&found), K::entries(&found));
+        K::move_in_time(&mut found, self.shift);
+        let census = Census::default();
+        let (record, mut effects) = {
+            let values = Payloads::<K>::new(self.rows, key);
+            let context = Context { now: self.now, settings: self.settings, census: &census };
+            let mut transition = Transition::<K>::new(Some(found), &values, context);
+            self.released += K::release_everybody(&mut transition);
+            transition.finish()
+        };
+        effects.record = RecordChange::Write;
+        effects.index = Some((place_before, record.as_deref().and_then(K::index_key)));
+        let leaves = entries_before.into_iter().map(|entry| (entry, false));
+        let takes = record.as_deref().map(K::entries).unwrap_or_default().into_iter().map(|entry| (entry, true));
+        effects.entries = leaves.chain(takes).collect();
+        carry_out::<K>(self.rows, key, record.as_deref(), &effects)?;
+        Ok(())
+    }
 }

@@ -6,25 +6,26 @@ use std::time::Duration;
 
 use super::recall::{Known, Recall, decode};
 use super::rows::{
-    Change, KeyValue, POPULATION, Rows, RowsMut, SESSIONS, SessionRows, Verdict, add_to_number, delete_all,
-    delete_value, digests, get_number, get_value, index_key, index_prefix, payload_key, principal_key, put_new_value,
-    put_value, read_index_key, record_key, session_prefix,
+    Change, KeyValue, Payloads, Rows, RowsMut, Verdict, add_to_number, delete_all, delete_value, digests, entry_key,
+    entry_prefix, get_number, get_value, index_key, index_prefix, payload_key, prefix, principal_key, put_new_value,
+    put_value, read_entry_key, read_index_key, record_key,
 };
-use super::{Access, BusEntries, Ear, Operation, Store, Usage, audit, bus, once};
+use super::{Access, BusEntries, Ear, Operation, Usage, audit, bus, once};
 use crate::bell::{Bell, Counter, Ring, Slept, Ticket};
 use crate::clock::{Clock, Millis};
 use crate::error::{Error, StoreError};
 use crate::fault;
 use crate::ids::Digest;
-use crate::session::{
-    Census, Context, Count, Effects, IndexKey, LateReason, Payload, Population, Record, RecordChange, Refusal, Step,
-    StoreView, Transition,
+use crate::kind::{
+    Census, Channel, Context, Effects, Entry, IndexKey, Kind, PayloadKey, Population, RecordChange, Refusal, Step,
+    StoreView, Transition, corrupt,
 };
+use crate::session::Session;
 use crate::settings::{Limit, Settings};
 
 /// A store over rows.
-pub(crate) struct LocalStore<K> {
-    rows: K,
+pub(crate) struct LocalStore<R> {
+    rows: R,
     settings: Settings,
     clock: Arc<dyn Clock>,
     recall: Recall,
@@ -34,10 +35,10 @@ pub(crate) struct LocalStore<K> {
 const ONCE_BYTES: u64 = 64;
 
 /// What an operation came to, and what that depended on.
-struct Worked {
-    record: Option<Box<Record>>,
-    effects: Effects,
-    /// By how many bytes the session grows, or shrinks.
+struct Worked<K: Kind> {
+    record: Option<Box<K::Record>>,
+    effects: Effects<K::Payload>,
+    /// By how many bytes the record grows, or shrinks.
     growth: i64,
     /// The record as it was found.
     found: Option<Vec<u8>>,
@@ -47,14 +48,14 @@ struct Worked {
 }
 
 /// The same of a snapshot.
-struct OnSnapshot {
-    worked: Worked,
+struct OnSnapshot<K: Kind> {
+    worked: Worked<K>,
     revision: u64,
 }
 
-impl<K: KeyValue> LocalStore<K> {
+impl<R: KeyValue> LocalStore<R> {
     /// A store over `rows`; limits that depend on the store's size are brought down to what fits.
-    pub(crate) fn new(rows: K, mut settings: Settings, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(rows: R, mut settings: Settings, clock: Arc<dyn Clock>) -> Self {
         let session = settings.limit(Limit::SessionBytes).min(rows.limit_bytes() / 16);
         settings.set_limit(Limit::SessionBytes, session);
         settings.set_limit(Limit::StoreBytes, rows.limit_bytes());
@@ -62,58 +63,58 @@ impl<K: KeyValue> LocalStore<K> {
     }
 
     /// Runs the operation on what `rows` hold now. Nothing is written yet.
-    fn run(
+    fn run<K: Kind>(
         &self,
         rows: &dyn Rows,
-        session: Digest,
+        key: Digest,
         access: Access,
         census: &Census,
-        operation: Operation<'_>,
-    ) -> Step<Worked> {
-        let bytes = get_value(rows, &record_key(session))?;
-        let known = bytes.map(|bytes| self.recall.record(session, &bytes)).transpose()?;
+        operation: Operation<'_, K>,
+    ) -> Step<Worked<K>> {
+        let bytes = get_value(rows, &record_key::<K>(key))?;
+        let known = bytes.map(|bytes| self.recall.record::<K>(key, &bytes)).transpose()?;
         let (record, found) = known.map(|known| (known.record, known.bytes)).unzip();
         let view = match access {
             Access::Create(principal) => StoreView {
-                sessions: get_number(rows, &POPULATION)?,
+                records: get_number(rows, &[K::TABLES.population])?,
                 of_principal: match principal {
-                    Some(principal) => get_number(rows, &principal_key(principal))?,
+                    Some(principal) => get_number(rows, &principal_key::<K>(principal))?,
                     None => 0,
                 },
             },
             Access::Read | Access::Write => StoreView::default(),
         };
-        let before = footprint(record.as_deref());
-        let values = SessionRows::new(rows, session);
+        let before = footprint::<K>(record.as_deref());
+        let values = Payloads::<K>::new(rows, key);
         let now = self.clock.now();
         let mut transition = Transition::new(record, &values, Context { now, settings: &self.settings, census });
         let done = operation(&mut transition, view);
         let (record, effects) = transition.finish();
-        let after = if effects.record == RecordChange::Remove { 0 } else { footprint(record.as_deref()) };
+        let after = if effects.record == RecordChange::Remove { 0 } else { footprint::<K>(record.as_deref()) };
         let on_attributes = values.attributes_were_read();
         let worked = Worked { record, effects, growth: after - before, found, now, on_attributes };
         match done {
             Ok(()) => Ok(worked),
             Err(refusal) => {
-                self.keep_unchanged(session, worked);
+                self.keep_unchanged(key, worked);
                 Err(refusal)
             }
         }
     }
 
     /// Remembers the record that an operation has only looked at. What it has to carry out.
-    fn keep_unchanged(&self, session: Digest, worked: Worked) -> Effects {
+    fn keep_unchanged<K: Kind>(&self, key: Digest, worked: Worked<K>) -> Effects<K::Payload> {
         let Worked { record, effects, found, .. } = worked;
         if let (RecordChange::Keep, Some(record), Some(bytes)) = (effects.record, record, found) {
-            self.recall.keep(Known { session, record, bytes });
+            self.recall.keep(Known::<K> { key, record, bytes });
         }
         effects
     }
 
     /// Whether an operation comes to what it came to on a snapshot, since the state machine is pure: the time is the same, and
-    /// nothing was committed since, or nothing that it looked at. Messages and responses are what they were while the record
-    /// is: it counts whatever happens to them.
-    fn is_still_so(&self, rows: &dyn Rows, session: Digest, then: &OnSnapshot) -> Result<bool, StoreError> {
+    /// nothing was committed since, or nothing that it looked at. Bodies are what they were while the record is: it counts
+    /// whatever happens to them.
+    fn is_still_so<K: Kind>(&self, rows: &dyn Rows, key: Digest, then: &OnSnapshot<K>) -> Result<bool, StoreError> {
         if then.worked.now != self.clock.now() {
             return Ok(false);
         }
@@ -121,30 +122,30 @@ impl<K: KeyValue> LocalStore<K> {
             return Ok(true);
         }
         Ok(!then.worked.on_attributes
-            && get_value(rows, &record_key(session))?.as_deref() == then.worked.found.as_deref())
+            && get_value(rows, &record_key::<K>(key))?.as_deref() == then.worked.found.as_deref())
     }
 
     /// Carries the operation out: as it was worked out on a snapshot if that is still so; else it runs again.
-    fn write(
+    fn write<K: Kind>(
         &self,
-        session: Digest,
+        key: Digest,
         access: Access,
         census: &Census,
-        operation: Operation<'_>,
-        mut on_snapshot: Option<OnSnapshot>,
-    ) -> Step<Effects> {
+        operation: Operation<'_, K>,
+        mut on_snapshot: Option<OnSnapshot<K>>,
+    ) -> Step<Effects<K::Payload>> {
         let (effects, written) = self.rows.write(|rows| -> Step<_> {
             let worked = match on_snapshot.take() {
-                Some(then) if self.is_still_so(rows, session, &then)? => then.worked,
-                _ => self.run(rows, session, access, census, operation)?,
+                Some(then) if self.is_still_so(rows, key, &then)? => then.worked,
+                _ => self.run(rows, key, access, census, operation)?,
             };
             if worked.effects.is_empty() {
-                return Ok(Verdict::Abandon((self.keep_unchanged(session, worked), None)));
+                return Ok(Verdict::Abandon((self.keep_unchanged(key, worked), None)));
             }
             let change = self.has_room(rows, worked.growth)?;
             let Worked { record, effects, .. } = worked;
-            let bytes = carry_out(rows, session, record.as_deref(), &effects)?;
-            let written = record.zip(bytes).map(|(record, bytes)| Known { session, record, bytes });
+            let bytes = carry_out::<K>(rows, key, record.as_deref(), &effects)?;
+            let written = record.zip(bytes).map(|(record, bytes)| Known::<K> { key, record, bytes });
             Ok(Verdict::Commit { value: (effects, written), change })
         })?;
         if let Some(written) = written {
@@ -153,7 +154,7 @@ impl<K: KeyValue> LocalStore<K> {
         Ok(effects)
     }
 
-    /// A change of rows that belong to no session, which may add so many bytes.
+    /// A change of rows that belong to no record, which may add so many bytes.
     fn change<T>(&self, needed: u64, job: impl Fn(&mut dyn RowsMut) -> Result<T, Error>) -> Result<T, Error> {
         let changed = self.rows.write(|rows| {
             let (used, limit) = (rows.used_bytes()?, self.rows.limit_bytes());
@@ -181,19 +182,16 @@ impl<K: KeyValue> LocalStore<K> {
     }
 
     /// After the commit: wakes who must look, counts what is counted.
-    fn follow_up(&self, session: Digest, effects: &Effects) {
-        if effects.rings.is_empty() && effects.counts.is_empty() && effects.population.is_none() {
+    fn follow_up<P>(&self, key: Digest, effects: &Effects<P>) {
+        if effects.rings.is_empty() && effects.counts.is_empty() {
             return;
         }
         let bell = self.rows.bell();
-        for &owner in &effects.rings {
-            bell.ring(Ring::Owner(session, owner));
+        for &channel in &effects.rings {
+            bell.ring(ring(key, channel));
         }
-        for count in &effects.counts {
-            bell.counters().add(counter(*count), 1);
-        }
-        if let Some((Population::Added | Population::Replaced(_), _)) = effects.population {
-            bell.counters().add(Counter::SessionsCreated, 1);
+        for &count in &effects.counts {
+            bell.counters().add(count, 1);
         }
     }
 
@@ -210,16 +208,23 @@ impl<K: KeyValue> LocalStore<K> {
     }
 }
 
-impl<K: KeyValue> Store for LocalStore<K> {
-    fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+/// See [`super::Store`], whose methods these are.
+impl<R: KeyValue> LocalStore<R> {
+    pub(super) fn transact<K: Kind>(
+        &self,
+        key: Digest,
+        access: Access,
+        census: &Census,
+        operation: Operation<'_, K>,
+    ) -> Step<()> {
         let mut on_snapshot = None;
         if access == Access::Read {
             on_snapshot = self
                 .rows
                 .read(|rows| {
-                    let worked = self.run(rows, session, access, census, operation)?;
+                    let worked = self.run::<K>(rows, key, access, census, operation)?;
                     if worked.effects.is_empty() {
-                        self.keep_unchanged(session, worked);
+                        self.keep_unchanged(key, worked);
                         return Ok(None);
                     }
                     Ok(Some(OnSnapshot { worked, revision: rows.revision() }))
@@ -230,24 +235,29 @@ impl<K: KeyValue> Store for LocalStore<K> {
             }
         }
         let effects = self
-            .write(session, access, census, operation, on_snapshot)
+            .write::<K>(key, access, census, operation, on_snapshot)
             .inspect_err(|refusal| self.count_refusal(refusal))?;
         fault::point("before-wake");
-        self.follow_up(session, &effects);
+        self.follow_up(key, &effects);
         Ok(())
     }
 
-    fn recall(&self, session: Digest, look: &mut dyn FnMut(&Record)) {
-        self.recall.look(session, look);
+    pub(super) fn recall<K: Kind>(&self, key: Digest, look: &mut dyn FnMut(&K::Record)) {
+        self.recall.look::<K>(key, look);
     }
 
-    fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
-        let prefix = index_prefix(settled);
+    pub(super) fn due<K: Kind>(
+        &self,
+        settled: bool,
+        until: Millis,
+        max: usize,
+    ) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
+        let prefix = index_prefix::<K>(settled);
         self.rows.read(|rows| {
             let mut due = Vec::new();
-            rows.scan(&prefix, &mut |key, _| match read_index_key(key) {
-                Some((place, session)) if place.settled == settled && place.at <= until && due.len() < max => {
-                    due.push((place, session));
+            rows.scan(&prefix, &mut |key, _| match read_index_key::<K>(key) {
+                Some((place, record)) if place.settled == settled && place.at <= until && due.len() < max => {
+                    due.push((place, record));
                     true
                 }
                 _ => false,
@@ -256,43 +266,72 @@ impl<K: KeyValue> Store for LocalStore<K> {
         })
     }
 
-    fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
+    pub(super) fn listed<K: Kind>(
+        &self,
+        (list, group): (u8, Digest),
+        after: Option<(u64, Digest)>,
+        max: usize,
+    ) -> Result<Vec<(u64, Digest)>, StoreError> {
+        let prefix = entry_prefix::<K>(list, group);
+        // Behind the entry itself, when there is one.
+        let from = match after {
+            Some((at, record)) => [&entry_key::<K>(&Entry { list, group, at }, record)[..], &[0]].concat(),
+            None => prefix.to_vec(),
+        };
         self.rows.read(|rows| {
-            // The waiting room stands among them, and is none.
-            digests(rows, SESSIONS, after, max.saturating_add(1))?
-                .into_iter()
-                .filter(|&session| session != Record::room_key())
-                .take(max)
-                .map(|session| {
-                    let bytes = get_value(rows, &record_key(session))?
-                        .ok_or_else(|| StoreError::corrupt("of this session", "its record is missing"))?;
-                    Ok((session, *decode(&bytes)?))
-                })
-                .collect()
+            let mut listed = Vec::new();
+            rows.scan(&from, &mut |key, _| match read_entry_key::<K>(key) {
+                Some((entry, record)) if key.starts_with(&prefix) && listed.len() < max => {
+                    listed.push((entry.at, record));
+                    true
+                }
+                _ => false,
+            })?;
+            Ok(listed)
         })
     }
 
-    fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
+    pub(super) fn records<K: Kind>(
+        &self,
+        after: Option<Digest>,
+        max: usize,
+    ) -> Result<Vec<(Digest, K::Record)>, StoreError> {
+        self.rows.read(|rows| {
+            // The waiting room is among the sessions, and is none.
+            let mut found = Vec::new();
+            for record in digests(rows, K::TABLES.records, after, max.saturating_add(1))? {
+                let bytes =
+                    get_value(rows, &record_key::<K>(record))?.ok_or_else(|| corrupt::<K>("its record is missing"))?;
+                let decoded = decode::<K>(&bytes)?;
+                if K::index_key(&decoded).is_some() && found.len() < max {
+                    found.push((record, *decoded));
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    pub(super) fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
         let number = self.change(message.len() as u64, |rows| {
             bus::publish(rows, &self.settings, self.clock.now(), topic, message)
         })?;
-        self.rows.bell().ring(Ring::Topic(topic));
+        self.rows.bell().ring(Ring::Record(topic));
         Ok(number)
     }
 
-    fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
+    pub(super) fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
         self.rows.read(|rows| bus::cursor(rows, topic))
     }
 
-    fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
+    pub(super) fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
         self.rows.read(|rows| bus::since(rows, topic, cursor, max))
     }
 
-    fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
+    pub(super) fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
         self.change(ONCE_BYTES, |rows| once::consume(rows, &self.settings, self.clock.now(), key, ttl))
     }
 
-    fn collect_leftovers(&self, max: usize) -> Result<bool, Error> {
+    pub(super) fn collect_leftovers(&self, max: usize) -> Result<bool, Error> {
         self.change(0, |rows| {
             let now = self.clock.now();
             bus::collect(rows, now)?;
@@ -300,10 +339,10 @@ impl<K: KeyValue> Store for LocalStore<K> {
         })
     }
 
-    fn usage(&self) -> Result<Usage, StoreError> {
+    pub(super) fn usage(&self) -> Result<Usage, StoreError> {
         self.rows.read(|rows| {
             Ok(Usage {
-                sessions: get_number(rows, &POPULATION)?,
+                sessions: get_number(rows, &[Session::TABLES.population])?,
                 used_bytes: rows.used_bytes()?,
                 limit_bytes: self.rows.limit_bytes(),
             })
@@ -311,7 +350,7 @@ impl<K: KeyValue> Store for LocalStore<K> {
     }
 
     /// A reset rings everybody, so a waiter follows it at once.
-    fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
+    pub(super) fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
         loop {
             let bell = self.rows.bell();
             let ticket = bell.listen(ring);
@@ -322,32 +361,32 @@ impl<K: KeyValue> Store for LocalStore<K> {
         }
     }
 
-    fn count(&self, counter: Counter, by: u64) {
+    pub(super) fn count(&self, counter: Counter, by: u64) {
         self.rows.bell().counters().add(counter, by);
     }
 
-    fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+    pub(super) fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let bell = self.rows.bell();
         Ok(Counter::ALL.iter().map(|&(name, counter)| (name, bell.counters().get(counter))).collect())
     }
 
-    fn now(&self) -> Millis {
+    pub(super) fn now(&self) -> Millis {
         self.clock.now()
     }
 
-    fn refresh(&self) -> Result<(), StoreError> {
+    pub(super) fn refresh(&self) -> Result<(), StoreError> {
         self.rows.refresh()
     }
 
-    fn maintain(&self) -> Result<(), StoreError> {
+    pub(super) fn maintain(&self) -> Result<(), StoreError> {
         self.rows.maintain()
     }
 
-    fn contradictions(&self) -> Result<Vec<String>, StoreError> {
+    pub(super) fn contradictions(&self) -> Result<Vec<String>, StoreError> {
         self.rows.read(audit::contradictions)
     }
 
-    fn describe(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
         self.rows.describe()
     }
 }
@@ -363,59 +402,76 @@ impl Ear for AtBell {
     }
 }
 
-/// About what a session takes of the store.
-fn footprint(record: Option<&Record>) -> i64 {
-    record.map_or(0, |record| record.footprint() as i64)
+/// About what a record takes of the store.
+fn footprint<K: Kind>(record: Option<&K::Record>) -> i64 {
+    record.map_or(0, |record| K::footprint(record) as i64)
+}
+
+/// What to ring for a channel of a record.
+pub(super) fn ring(key: Digest, channel: Channel) -> Ring {
+    match channel {
+        Channel::Owner(owner) => Ring::Owner(key, owner),
+        Channel::Record => Ring::Record(key),
+        Channel::Shared(shared) => Ring::Shared(shared),
+    }
 }
 
 /// Writes what an operation came to. The record as it was written, if it was.
-pub(super) fn carry_out(
+pub(super) fn carry_out<K: Kind>(
     rows: &mut dyn RowsMut,
-    session: Digest,
-    record: Option<&Record>,
-    effects: &Effects,
+    key: Digest,
+    record: Option<&K::Record>,
+    effects: &Effects<K::Payload>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     if effects.purge || effects.record == RecordChange::Remove {
-        delete_all(rows, &session_prefix(session))?;
+        delete_all(rows, &prefix::<K>(key))?;
     }
     let mut written = None;
     if let (RecordChange::Write, Some(record)) = (effects.record, record) {
-        put_value(rows, &record_key(session), written.insert(record.encode()))?;
+        put_value(rows, &record_key::<K>(key), written.insert(K::encode(record)))?;
     }
     for (payload, value) in effects.payloads.iter() {
         fault::point("between-rows");
-        let key = payload_key(session, payload);
+        let row = payload_key::<K>(key, payload);
         match value {
-            Some(value) if matches!(payload, Payload::Attribute(_)) => put_value(rows, &key, value)?,
-            // Nothing is there: messages and responses are deleted before their keys are used again.
-            Some(value) => put_new_value(rows, &key, value)?,
-            None => delete_value(rows, &key)?,
+            Some(value) if payload.attribute().is_some() => put_value(rows, &row, value)?,
+            // Nothing is there: bodies are deleted before their keys are used again.
+            Some(value) => put_new_value(rows, &row, value)?,
+            None => delete_value(rows, &row)?,
         }
     }
     if let Some((before, after)) = effects.index {
         if let Some(before) = before {
-            rows.delete(&index_key(before, session))?;
+            rows.delete(&index_key::<K>(before, key))?;
         }
         if let Some(after) = after {
-            rows.put(&index_key(after, session), &[])?;
+            rows.put(&index_key::<K>(after, key), &[])?;
+        }
+    }
+    for (entry, is_in) in &effects.entries {
+        let row = entry_key::<K>(entry, key);
+        if *is_in {
+            rows.put(&row, &[])?;
+        } else {
+            rows.delete(&row)?;
         }
     }
     if let Some((change, principal)) = effects.population {
-        let (sessions, of_principal) = match change {
+        let (records, of_principal) = match change {
             Population::Added => (1, 1),
             Population::Removed => (-1, -1),
             Population::Replaced(before) => {
                 if let Some(before) = before {
-                    add_to_number(rows, &principal_key(before), -1)?;
+                    add_to_number(rows, &principal_key::<K>(before), -1)?;
                 }
                 (0, 1)
             }
         };
-        if sessions != 0 {
-            add_to_number(rows, &POPULATION, sessions)?;
+        if records != 0 {
+            add_to_number(rows, &[K::TABLES.population], records)?;
         }
         if let Some(principal) = principal {
-            add_to_number(rows, &principal_key(principal), of_principal)?;
+            add_to_number(rows, &principal_key::<K>(principal), of_principal)?;
         }
     }
     Ok(written)
@@ -430,19 +486,6 @@ pub(super) fn error_counter(error: &Error) -> Option<Counter> {
     }
 }
 
-pub(super) fn counter(count: Count) -> Counter {
-    match count {
-        Count::Delivered => Counter::Delivered,
-        Count::OwnerReleased => Counter::OwnersReleased,
-        Count::Late(LateReason::Unknown) => Counter::LateUnknown,
-        Count::Late(LateReason::Finished) => Counter::LateFinished,
-        Count::Late(LateReason::TimedOut) => Counter::LateTimedOut,
-        Count::Late(LateReason::AlreadyAnswered) => Counter::LateAlreadyAnswered,
-        Count::Late(LateReason::Cancelled) => Counter::LateCancelled,
-        Count::Late(LateReason::Abandoned) => Counter::LateAbandoned,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -451,23 +494,25 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::dsn::Dsn;
     use crate::ids::{OwnerToken, SessionId};
+    use crate::kind::AttributeKey;
     use crate::process::Process;
-    use crate::session::{AttributeKey, NewRecord, OwnerKind};
+    use crate::session::{NewRecord, OwnerKind, Record, Transition};
+    use crate::store::Store;
     use crate::store::memory::Memory;
     use crate::store::rows::Transactions;
 
     /// A store with one session, and its clock; the directory goes with the guard.
-    fn store_with_a_session() -> (tempfile::TempDir, Arc<dyn Store>, Arc<ManualClock>) {
+    fn store_with_a_session() -> (tempfile::TempDir, Store, Arc<ManualClock>) {
         let (directory, clock) = (tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(1 << 40)));
         let dsn = format!("file://{}/store?durability=none", directory.path().display());
         let store = crate::store::open(&Dsn::parse(&dsn).unwrap(), Some(clock.clone())).unwrap();
-        create(&*store, SESSION, "s").unwrap();
+        create(&store, SESSION, "s").unwrap();
         (directory, store, clock)
     }
 
     const SESSION: Digest = Digest([1; 16]);
 
-    fn create(store: &dyn Store, session: Digest, id: &str) -> Step<()> {
+    fn create(store: &Store, session: Digest, id: &str) -> Step<()> {
         let id = SessionId::new(id).unwrap();
         let new = NewRecord { id, incarnation: 1, first_request: 1, ttl: 1000, principal: None };
         let create = &mut |session: &mut Transition<'_>, view| session.create(&new, view).map(drop);
@@ -476,18 +521,18 @@ mod tests {
 
     /// How often an operation that changes something runs when `meanwhile` happens during its first run, and how many owners
     /// there are in the end.
-    fn runs(meanwhile: impl Fn(&dyn Store, Digest, &ManualClock)) -> (u32, usize) {
+    fn runs(meanwhile: impl Fn(&Store, Digest, &ManualClock)) -> (u32, usize) {
         let (_directory, store, clock) = store_with_a_session();
         let mut runs = 0;
         let operation = &mut |seen: &mut Transition<'_>, _| {
             runs += 1;
             if runs == 1 {
-                meanwhile(&*store, SESSION, &clock);
+                meanwhile(&store, SESSION, &clock);
             }
             attach(seen, 1)
         };
         store.transact(SESSION, Access::Read, &Census::default(), operation).unwrap();
-        let owners = store.records(None, 1).unwrap()[0].1.owners.len();
+        let owners = store.records::<Session>(None, 1).unwrap()[0].1.owners.len();
         (runs, owners)
     }
 
@@ -502,7 +547,7 @@ mod tests {
 
     #[test]
     fn g1_what_was_worked_out_before_another_commit_runs_again() {
-        let other = |store: &dyn Store, session, _: &ManualClock| {
+        let other = |store: &Store, session, _: &ManualClock| {
             let census = Census::default();
             let write = || store.transact(session, Access::Write, &census, &mut |session, _| attach(session, 2));
             // A thread has one transaction at a time.
@@ -513,7 +558,7 @@ mod tests {
 
     #[test]
     fn what_was_worked_out_before_a_commit_to_another_session_is_carried_out() {
-        let other = |store: &dyn Store, _, _: &ManualClock| {
+        let other = |store: &Store, _, _: &ManualClock| {
             std::thread::scope(|scope| scope.spawn(|| create(store, Digest([2; 16]), "t")).join().unwrap()).unwrap();
         };
         assert_eq!(runs(other), (1, 1));
@@ -547,10 +592,11 @@ mod tests {
     fn what_a_process_saw_last_of_a_session_foresees_what_it_will_find() {
         let (_directory, store, _) = store_with_a_session();
         let (census, token) = (Census::default(), OwnerToken([1; 16]));
-        let run = |operation: Operation<'_>| store.transact(SESSION, Access::Write, &census, operation).unwrap();
+        let run =
+            |operation: Operation<'_, Session>| store.transact(SESSION, Access::Write, &census, operation).unwrap();
         let foresees = || {
             let mut seen = None;
-            store.recall(SESSION, &mut |record| {
+            store.recall::<Session>(SESSION, &mut |record: &Record| {
                 seen = Some((record.foresees_message(&token), record.foresees_end(&token, Some(7))));
                 assert_eq!(record.foresees_delivery(8), None);
                 assert_eq!(record.foresees_delivery(7).is_some(), record.pending.len() == 1 && !seen.unwrap().1);
@@ -568,7 +614,7 @@ mod tests {
         assert_eq!(foresees(), Some((false, false)));
         run(&mut |session, _| session.cancel_pending(&token, 7).map(drop));
         assert_eq!(foresees(), Some((false, true)));
-        create(&*store, Digest([2; 16]), "t").unwrap();
+        create(&store, Digest([2; 16]), "t").unwrap();
         assert_eq!(foresees(), None, "another session was used since");
     }
 

@@ -1,34 +1,36 @@
-//! Ordered rows of bytes under transactions: all that a local store must bring, and how a session lies in rows.
+//! Ordered rows of bytes under transactions: all that a local store must bring, and how records lie in rows.
 //!
 //! Layout, a key's first byte naming the table:
 //!
 //! | key | value |
 //! |---|---|
-//! | `S` session `00` | the record |
-//! | `S` session `01` owner `u32` sequence `u64` | a queued message |
-//! | `S` session `02` number `u64` | a broadcast |
-//! | `S` session `03` id `i64` | a response |
-//! | `S` session `04` attribute key | the JSON text |
-//! | `X` settled `u8` time `u64` session | nothing: the index of expiry |
+//! | records, record `00` | the record |
+//! | records, record `04` name | the value of an attribute |
+//! | records, record, table, up to 16 bytes | a body, see [`crate::kind::BodyKey`] |
+//! | expiry, settled `u8` time `u64` record | nothing: the index of expiry |
+//! | entries, list `u8` group at `u64` record | nothing: the further indexes, see [`Entry`] |
+//! | population | how many records of the kind there are, `u64` |
+//! | principals, principal | how many of them the principal has, `u64` |
 //! | `C` | the era the rows belong to, see [`super::era`] |
-//! | `N` | how many sessions there are, `u64` |
-//! | `P` principal | how many sessions the principal has, `u64` |
+//!
+//! The first byte of each is the kind's own ([`crate::kind::Tables`]): `S`, `X`, `x`, `N` and `P` of sessions.
 //!
 //! The bus and single-use keys have tables of their own ([`super::bus`], [`super::once`]).
 //!
-//! Session and principal are digests of 16 bytes, numbers are big-endian. A value of 64 KiB or more continues in rows whose
+//! Record, group and principal are digests of 16 bytes, numbers are big-endian. A value of 64 KiB or more continues in rows whose
 //! keys are followed by `00` and the number of the chunk, `u16`; the chunk shorter than 64 KiB is the last. Everything of one
-//! session stands together: an operation touches few pages. Messages and responses stand beside the record that is written with
+//! record stands together: an operation touches few pages. Messages and responses stand beside the record that is written with
 //! them, and what may be large behind them: so most often both are on one page.
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::clock::Millis;
 use crate::error::{Error, StoreError};
 use crate::ids::Digest;
-use crate::session::{AttributeKey, IndexKey, Payload, Refusal, Values};
+use crate::kind::{AttributeKey, Entry, IndexKey, Kind, PayloadKey, Refusal, Values, corrupt};
 
 /// The longest value of one row: larger ones need several contiguous pages, which a full store may not have.
 const CHUNK: usize = 64 << 10;
@@ -131,12 +133,7 @@ pub(crate) trait KeyValue: Transactions + Send + Sync {
     fn describe(&self) -> Vec<(&'static str, String)>;
 }
 
-pub(super) const SESSIONS: u8 = b'S';
-const INDEX: u8 = b'X';
-pub(super) const POPULATION: [u8; 1] = [b'N'];
-const PRINCIPALS: u8 = b'P';
-
-/// Within a session, the rows of attributes.
+/// Within a record, the rows of attributes.
 const ATTRIBUTES: u8 = 4;
 
 /// A row's key: a few bytes on the stack, since every operation makes several.
@@ -170,15 +167,15 @@ impl Deref for Key {
     }
 }
 
-/// The key all rows of a session begin with.
-pub(super) fn session_prefix(session: Digest) -> Key {
-    let mut key = Key::new(SESSIONS);
-    key.push(&session.0);
+/// The key that all rows of a record begin with.
+pub(super) fn prefix<K: Kind>(record: Digest) -> Key {
+    let mut key = Key::new(K::TABLES.records);
+    key.push(&record.0);
     key
 }
 
-pub(super) fn record_key(session: Digest) -> Key {
-    let mut key = session_prefix(session);
+pub(super) fn record_key<K: Kind>(record: Digest) -> Key {
+    let mut key = prefix::<K>(record);
     key.push(&[0]);
     key
 }
@@ -207,66 +204,80 @@ pub(super) fn digests(
     Ok(found)
 }
 
-fn attribute_prefix(session: Digest) -> Key {
-    let mut key = session_prefix(session);
+fn attribute_prefix<K: Kind>(record: Digest) -> Key {
+    let mut key = prefix::<K>(record);
     key.push(&[ATTRIBUTES]);
     key
 }
 
-pub(super) fn payload_key(session: Digest, payload: &Payload) -> Key {
-    let mut key = session_prefix(session);
-    match payload {
-        Payload::Attribute(attribute) => {
+pub(super) fn payload_key<K: Kind>(record: Digest, payload: &K::Payload) -> Key {
+    let mut key = prefix::<K>(record);
+    match payload.attribute() {
+        Some(name) => {
             key.push(&[ATTRIBUTES]);
-            key.push(attribute.as_str().as_bytes());
+            key.push(name.as_str().as_bytes());
         }
-        Payload::Outgoing { owner, sequence } => {
-            key.push(&[1]);
-            key.push(&owner.to_be_bytes());
-            key.push(&sequence.to_be_bytes());
-        }
-        Payload::Broadcast(number) => {
-            key.push(&[2]);
-            key.push(&number.to_be_bytes());
-        }
-        Payload::Response(id) => {
-            key.push(&[3]);
-            key.push(&id.to_be_bytes());
+        None => {
+            let body = payload.body();
+            key.push(&[body.table().number]);
+            key.push(body.bytes());
         }
     }
     key
 }
 
-/// The part of the index that holds one class of sessions.
-pub(super) fn index_prefix(settled: bool) -> [u8; 2] {
-    [INDEX, u8::from(settled)]
+/// The part of the index of expiry that holds one class of records.
+pub(super) fn index_prefix<K: Kind>(settled: bool) -> [u8; 2] {
+    [K::TABLES.expiry, u8::from(settled)]
 }
 
-pub(super) fn index_key(place: IndexKey, session: Digest) -> Key {
-    let mut key = Key::new(INDEX);
+pub(super) fn index_key<K: Kind>(place: IndexKey, record: Digest) -> Key {
+    let mut key = Key::new(K::TABLES.expiry);
     key.push(&[u8::from(place.settled)]);
     key.push(&place.at.to_be_bytes());
-    key.push(&session.0);
+    key.push(&record.0);
     key
 }
 
-pub(super) fn read_index_key(key: &[u8]) -> Option<(IndexKey, Digest)> {
-    let (&[INDEX, settled], rest) = key.split_first_chunk()? else { return None };
-    let (at, session) = rest.split_first_chunk()?;
+pub(super) fn read_index_key<K: Kind>(key: &[u8]) -> Option<(IndexKey, Digest)> {
+    let (&[table, settled], rest) = key.split_first_chunk()?;
+    let (at, record) = rest.split_first_chunk()?;
     let place = IndexKey { settled: settled != 0, at: Millis::from_be_bytes(*at) };
-    Some((place, Digest(session.try_into().ok()?)))
+    (table == K::TABLES.expiry).then_some((place, Digest(record.try_into().ok()?)))
 }
 
-pub(super) fn principal_key(principal: Digest) -> Key {
-    let mut key = Key::new(PRINCIPALS);
+/// The part of a further index that holds one of its lists.
+pub(super) fn entry_prefix<K: Kind>(list: u8, group: Digest) -> Key {
+    let mut key = Key::new(K::TABLES.entries);
+    key.push(&[list]);
+    key.push(&group.0);
+    key
+}
+
+pub(super) fn entry_key<K: Kind>(entry: &Entry, record: Digest) -> Key {
+    let mut key = entry_prefix::<K>(entry.list, entry.group);
+    key.push(&entry.at.to_be_bytes());
+    key.push(&record.0);
+    key
+}
+
+pub(super) fn read_entry_key<K: Kind>(key: &[u8]) -> Option<(Entry, Digest)> {
+    let (&[table, list], rest) = key.split_first_chunk()?;
+    let (group, rest) = rest.split_first_chunk()?;
+    let (at, record) = rest.split_first_chunk()?;
+    let entry = Entry { list, group: Digest(*group), at: u64::from_be_bytes(*at) };
+    (table == K::TABLES.entries).then_some((entry, Digest(record.try_into().ok()?)))
+}
+
+pub(super) fn principal_key<K: Kind>(principal: Digest) -> Key {
+    let mut key = Key::new(K::TABLES.principals);
     key.push(&principal.0);
     key
 }
 
-/// The part of a row's key behind its session, and the session; nothing when the row is no session's.
-pub(super) fn split_session_key(key: &[u8]) -> Option<(Digest, &[u8])> {
-    let (session, rest) = key.strip_prefix(&[SESSIONS])?.split_first_chunk()?;
-    Some((Digest(*session), rest))
+/// The record that a row belongs to; nothing when the row is none of the kind's.
+pub(super) fn record_of<K: Kind>(key: &[u8]) -> Option<Digest> {
+    key.strip_prefix(&[K::TABLES.records])?.first_chunk().copied().map(Digest)
 }
 
 fn chunk_key(key: &[u8], chunk: usize) -> Cow<'_, [u8]> {
@@ -291,7 +302,7 @@ pub(super) fn get_value<'r>(rows: &'r (impl Rows + ?Sized), key: &[u8]) -> Resul
     for number in 1.. {
         let chunk = rows
             .get(&chunk_key(key, number))?
-            .ok_or_else(|| StoreError::corrupt("of this session", "the end of a large value is missing"))?;
+            .ok_or_else(|| StoreError::corrupt("of this record", "the end of a large value is missing"))?;
         value.extend(chunk);
         if chunk.len() < CHUNK {
             break;
@@ -366,16 +377,17 @@ pub(super) fn add_to_number(rows: &mut (impl RowsMut + ?Sized), key: &[u8], by: 
     }
 }
 
-/// The payloads of one session in rows.
-pub(super) struct SessionRows<'r> {
+/// The payloads of one record in rows.
+pub(super) struct Payloads<'r, K> {
     rows: &'r dyn Rows,
-    session: Digest,
+    record: Digest,
     attributes_were_read: Cell<bool>,
+    kind: PhantomData<K>,
 }
 
-impl<'r> SessionRows<'r> {
-    pub(super) fn new(rows: &'r dyn Rows, session: Digest) -> Self {
-        Self { rows, session, attributes_were_read: Cell::new(false) }
+impl<'r, K: Kind> Payloads<'r, K> {
+    pub(super) fn new(rows: &'r dyn Rows, record: Digest) -> Self {
+        Self { rows, record, attributes_were_read: Cell::new(false), kind: PhantomData }
     }
 
     /// Whether anybody has looked at an attribute.
@@ -383,26 +395,26 @@ impl<'r> SessionRows<'r> {
         self.attributes_were_read.get()
     }
 
-    fn value(&self, key: &Payload) -> Result<Option<Cow<'r, [u8]>>, StoreError> {
-        if matches!(key, Payload::Attribute(_)) {
+    fn value(&self, key: &K::Payload) -> Result<Option<Cow<'r, [u8]>>, StoreError> {
+        if key.attribute().is_some() {
             self.attributes_were_read.set(true);
         }
-        get_value(self.rows, &payload_key(self.session, key))
+        get_value(self.rows, &payload_key::<K>(self.record, key))
     }
 }
 
-impl Values for SessionRows<'_> {
-    fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
+impl<K: Kind> Values<K::Payload> for Payloads<'_, K> {
+    fn get(&self, key: &K::Payload) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.value(key)?.map(Cow::into_owned))
     }
 
-    fn length(&self, key: &Payload) -> Result<Option<usize>, StoreError> {
+    fn length(&self, key: &K::Payload) -> Result<Option<usize>, StoreError> {
         Ok(self.value(key)?.map(|value| value.len()))
     }
 
     fn attributes(&self, parent: Option<&AttributeKey>) -> Result<Vec<(AttributeKey, Vec<u8>)>, StoreError> {
         self.attributes_were_read.set(true);
-        let table = attribute_prefix(self.session);
+        let table = attribute_prefix::<K>(self.record);
         let mut prefix = table.clone();
         if let Some(parent) = parent {
             prefix.push(parent.as_str().as_bytes());
@@ -419,7 +431,7 @@ impl Values for SessionRows<'_> {
         })?;
         keys.into_iter()
             .map(|key| {
-                let damaged = || StoreError::corrupt("of this session", "a row has a key that is no attribute key");
+                let damaged = || corrupt::<K>("a row has a key that is no attribute key");
                 let name = std::str::from_utf8(&key[table.len()..]).map_err(|_| damaged())?;
                 let name = AttributeKey::new(name).map_err(|_| damaged())?;
                 let value = get_value(self.rows, &key)?.ok_or_else(damaged)?;
@@ -432,6 +444,7 @@ impl Values for SessionRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::{Payload, Session};
 
     #[test]
     fn what_is_written_with_the_record_stands_beside_it_and_attributes_behind() {
@@ -441,9 +454,9 @@ mod tests {
             Payload::Broadcast(u64::MAX),
             Payload::Response(-1),
         ];
-        let (record, attributes) = (record_key(session), attribute_prefix(session));
+        let (record, attributes) = (record_key::<Session>(session), attribute_prefix::<Session>(session));
         for payload in with_the_record {
-            let key = payload_key(session, &payload);
+            let key = payload_key::<Session>(session, &payload);
             assert!(record[..] < key[..] && key[..] < attributes[..], "{payload:?}");
         }
     }

@@ -6,11 +6,12 @@ use super::ghost::{
 };
 use super::world::{Client, Failure, Followed, SLOTS, World, attribute_key, process};
 use crate::clock::Millis;
+use crate::counter::Counter;
 use crate::ids::{Digest, OwnerToken, RequestId, SessionId};
 use crate::process::Liveness;
 use crate::session::{
-    Begun, Cancellation, Claim, Count, Delivery, DuplicatePolicy, Handle, Interest, NewRecord, Outgoing, Registered,
-    RequestCancellation, RequestMessage, Step, StoreView, Transition,
+    Begun, Cancellation, Claim, Delivery, DuplicatePolicy, Handle, Interest, LateReason, NewRecord, Outgoing,
+    Registered, RequestCancellation, RequestMessage, Step, StoreView, Transition,
 };
 
 /// One step. Numbers are places in [`SLOTS`].
@@ -250,7 +251,7 @@ fn first_request(incarnation: u64) -> i64 {
 pub(super) struct Stride<'w> {
     world: &'w mut World,
     rings: Vec<OwnerToken>,
-    counts: Vec<Count>,
+    counts: Vec<Counter>,
     /// Who must be woken, and see something new of which interest.
     news: Vec<(OwnerToken, Interest)>,
 }
@@ -356,7 +357,7 @@ impl<'w> Stride<'w> {
             keep("G11", !remains || presence != Presence::Gone, || format!("{owner:?} is dead and was not released"))?;
             if !remains {
                 self.released(&owner)?;
-                let counted = self.counts.contains(&Count::OwnerReleased);
+                let counted = self.counts.contains(&Counter::OwnersReleased);
                 keep("G11", counted, || format!("the release of {:?} is not counted", owner.token))?;
             }
         }
@@ -651,7 +652,7 @@ impl<'w> Stride<'w> {
         let new = NewRecord { id, incarnation, first_request, ttl: TTL, principal };
         let of_principal = principal.and_then(|principal| self.world.of_principals.get(&principal)).copied();
         let view =
-            StoreView { sessions: self.world.sessions as u64, of_principal: of_principal.unwrap_or_default() as u64 };
+            StoreView { records: self.world.sessions as u64, of_principal: of_principal.unwrap_or_default() as u64 };
         let presence = self.world.presence();
         let ran = self.world.operate(None, |transition| transition.create(&new, view))?;
         let (created, followed) = must(ran)?;
@@ -821,12 +822,15 @@ impl<'w> Stride<'w> {
         let world = &*self.world;
         let session = world.ghost.session.as_ref().expect("the operation was let in");
         let late = session.late(id, now, |process| world.liveness(process));
-        let counts = self.counts.iter().filter(|count| matches!(count, Count::Late(_) | Count::Delivered));
+        let is_delivery = |count: &&Counter| {
+            **count == Counter::Delivered || LateReason::ALL.iter().any(|reason| reason.counter() == **count)
+        };
+        let counts = self.counts.iter().filter(is_delivery);
         let counted: Vec<_> = counts.copied().collect();
         match delivery {
             Delivery::Delivered => {
                 keep("G4", late.is_empty(), || format!("a response to {id} is delivered, late as {late:?}"))?;
-                keep("G4", counted == [Count::Delivered], || format!("a delivery is counted as {counted:?}"))?;
+                keep("G4", counted == [Counter::Delivered], || format!("a delivery is counted as {counted:?}"))?;
                 let session = self.session();
                 let order = session.resolution(now);
                 session.resolve(id, Fate::Answered(name, order));
@@ -836,9 +840,9 @@ impl<'w> Stride<'w> {
             Delivery::Late(reason) => {
                 let guarantee = if late.is_empty() { "G2" } else { "G4" };
                 keep(guarantee, late.contains(&reason), || format!("a response to {id} is {reason:?}, not {late:?}"))?;
-                keep("G4", counted == [Count::Late(reason)], || format!("{reason:?} is counted as {counted:?}"))?;
+                keep("G4", counted == [reason.counter()], || format!("{reason:?} is counted as {counted:?}"))?;
                 let open = self.session().open().any(|(open, request)| open == id && request.deadline > now);
-                if open && reason == crate::session::LateReason::Abandoned {
+                if open && reason == LateReason::Abandoned {
                     self.session().resolve(id, Fate::Ended(reason, reason));
                 }
             }

@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 
 use super::ghost::{Broken, Fate, Ghost, Kept, LEASE, Presence, SILENCE, Session, TTL, Text, keep, response};
 use crate::clock::Millis;
+use crate::counter::Counter;
 use crate::error::{Error, StoreError};
 use crate::ids::{Digest, OwnerToken};
 use crate::process::{Liveness, Process};
 use crate::session::record::PendingState;
 use crate::session::{
-    AttributeKey, Census, Context, Count, Effects, Handle, IndexKey, Interest, OwnerKind, Payload, Population,
+    AttributeKey, Census, Channel, Context, Effects, Handle, IndexKey, Interest, OwnerKind, Payload, Population,
     Readiness, Record, RecordChange, Refusal, Step, Transition, Values,
 };
 use crate::settings::Settings;
@@ -56,10 +57,19 @@ pub(super) enum Failure {
 #[derive(Default)]
 pub(super) struct Followed {
     pub(super) rings: Vec<OwnerToken>,
-    pub(super) counts: Vec<Count>,
+    pub(super) counts: Vec<Counter>,
 }
 
-impl Values for World {
+/// The owners among those who are rung for: all there are of a session.
+fn owners(rings: &[Channel]) -> Vec<OwnerToken> {
+    let owner = |channel: &Channel| match channel {
+        Channel::Owner(owner) => *owner,
+        other => panic!("a session rings for {other:?}"),
+    };
+    rings.iter().map(owner).collect()
+}
+
+impl Values<Payload> for World {
     fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.payloads.get(key).cloned())
     }
@@ -138,7 +148,7 @@ impl World {
     }
 
     fn carry_out(&mut self, record: Option<Box<Record>>, effects: Effects) -> Kept<Followed> {
-        let followed = Followed { rings: effects.rings.clone(), counts: effects.counts.clone() };
+        let followed = Followed { rings: owners(&effects.rings), counts: effects.counts.clone() };
         if effects.is_empty() {
             let silent = effects.index.is_none() && effects.population.is_none() && !effects.purge;
             keep("G8", silent, || format!("effects that no store would carry out: {effects:?}"))?;

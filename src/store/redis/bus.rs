@@ -26,7 +26,7 @@ const PORTION_BYTES: u64 = 1 << 20;
 pub(super) fn publish(store: &RedisStore, process: &OfProcess, topic: Digest, message: &str) -> Result<u64, Error> {
     let before = store.key(hex(topic), &format!("o{:032x}", u128::from_be_bytes(random_bytes())));
     let keys = [stream_key(store, topic), head_key(store, topic), lengths_key(store, topic), before];
-    let channel = store.channel(Ring::Topic(topic));
+    let channel = store.channel(Ring::Record(topic));
     let append = |may_begin: bool| {
         let sent = process.connections.run(|link, _| {
             link.run(&script::PUBLISH, |command| {

@@ -38,7 +38,7 @@ mod listener;
 #[cfg(test)]
 #[path = "../../../tests/common/redis.rs"]
 #[allow(dead_code, unreachable_pub, missing_docs)]
-mod private_server;
+pub(super) mod private_server;
 mod script;
 mod speculation;
 mod trouble;
@@ -50,19 +50,21 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, RedisError, Value};
 
-use super::local::{counter, error_counter};
+use super::kinds::{self, Visitor};
+use super::local::{error_counter, ring};
 use super::recall::decode;
-use super::{Access, BusEntries, Ear, Operation, Store, Usage};
+use super::{Access, BusEntries, Ear, Operation, Usage};
 use crate::bell::{Counter, Counters, Ring};
 use crate::clock::{BootClock, Clock, Millis, wall_now};
 use crate::dsn::Server;
 use crate::error::{Error, StoreError};
 use crate::fork;
 use crate::ids::{Digest, random_bytes};
-use crate::session::{
-    Census, Context, Decided, Effects, IndexKey, Payload, Population, Record, RecordChange, Refusal, Step, StoreView,
-    Transition, steady,
+use crate::kind::{
+    Census, Context, Effects, Entry, IndexKey, Kind, PayloadKey, Population, RecordChange, Refusal, Step, StoreView,
+    Transition,
 };
+use crate::session::Session;
 use crate::settings::Settings;
 use cache::{Cache, Seen};
 use connection::Connections;
@@ -85,6 +87,8 @@ const MOST_OVERTAKEN: u32 = 16;
 const READ_AND_KEPT_BYTES: u64 = 256 << 10;
 /// About how many bytes of messages and responses are asked for at once.
 const PORTION_BYTES: u64 = 4 << 20;
+/// How many places of a list are read at once.
+const PORTION: usize = 256;
 /// How often what is counted is written at most.
 const COUNTED_EVERY_MS: Millis = 1_000;
 
@@ -204,14 +208,17 @@ impl OfProcess {
 }
 
 /// One operation at work.
-struct Work<'w> {
+/// What an operation comes to.
+type Decided<K> = (Option<Box<<K as Kind>::Record>>, Effects<<K as Kind>::Payload>);
+
+struct Work<'w, K: Kind> {
     store: &'w RedisStore,
     process: Arc<OfProcess>,
-    session: Digest,
-    /// The session it is decided on.
-    seen: Seen,
-    /// What is known of its messages and responses, and of its attributes.
-    payloads: Known,
+    key: Digest,
+    /// The record it is decided on.
+    seen: Seen<K>,
+    /// What is known of its bodies, and of its attributes.
+    payloads: Known<K::Payload>,
     attributes: Arc<Attributes>,
     /// The server's time at which that was the session, if it has said so since the operation began.
     confirmed: Option<Millis>,
@@ -242,30 +249,40 @@ impl RedisStore {
         [&self.server.prefix, "{", tag.as_ref(), "}", rest].concat()
     }
 
-    fn index_key(&self, settled: bool) -> String {
-        self.key("index", if settled { "1" } else { "0" })
+    /// A key of a record: all of one have one hash tag.
+    fn record_key<K: Kind>(&self, record: Digest) -> String {
+        self.key([K::TAG, &hex(record)].concat(), "")
     }
 
-    fn principal_key(&self, principal: Digest) -> String {
-        self.key(hex(principal), "p")
+    fn index_key<K: Kind>(&self, settled: bool) -> String {
+        self.key([K::TAG, "index"].concat(), if settled { "1" } else { "0" })
+    }
+
+    fn entries_key<K: Kind>(&self, list: u8, group: Digest) -> String {
+        self.key([K::TAG, &hex(group)].concat(), &format!("l{list}"))
+    }
+
+    fn principal_key<K: Kind>(&self, principal: Digest) -> String {
+        self.key([K::TAG, &hex(principal)].concat(), "p")
     }
 
     fn channel(&self, ring: Ring) -> String {
         match ring {
-            Ring::Owner(session, owner) => self.key(hex(session), &format!("w{owner}")),
-            Ring::Topic(topic) => self.key(hex(topic), "w"),
+            Ring::Owner(record, owner) => self.key(hex(record), &format!("w{owner}")),
+            Ring::Record(record) => self.key(hex(record), "w"),
+            Ring::Shared(shared) => self.key(hex(shared), "W"),
         }
     }
 
-    /// How many sessions there are, for a new one.
-    fn view(&self, process: &OfProcess, principal: Option<Digest>) -> Result<StoreView, StoreError> {
-        let mut commands: Vec<Cmd> = [false, true].map(|settled| zcard(&self.index_key(settled))).into();
+    /// How many records of the kind there are, for a new one.
+    fn view<K: Kind>(&self, process: &OfProcess, principal: Option<Digest>) -> Result<StoreView, StoreError> {
+        let mut commands: Vec<Cmd> = [false, true].map(|settled| zcard(&self.index_key::<K>(settled))).into();
         if let Some(principal) = principal {
-            commands.push(zcount(&self.principal_key(principal), self.time(process)?));
+            commands.push(zcount(&self.principal_key::<K>(principal), self.time(process)?));
         }
         let counts = process.connections.read(|link| link.ask_all(&commands))?;
         let counts: Vec<u64> = counts.iter().map(number).collect();
-        Ok(StoreView { sessions: counts[0] + counts[1], of_principal: counts.get(2).copied().unwrap_or(0) })
+        Ok(StoreView { records: counts[0] + counts[1], of_principal: counts.get(2).copied().unwrap_or(0) })
     }
 
     /// The server's time as it is known here; it is asked when it is not.
@@ -281,13 +298,19 @@ impl RedisStore {
         Ok(now)
     }
 
-    fn transact_once(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
+    fn transact_once<K: Kind>(
+        &self,
+        key: Digest,
+        access: Access,
+        census: &Census,
+        operation: Operation<'_, K>,
+    ) -> Step<()> {
         let process = self.process();
         let view = match access {
-            Access::Create(principal) => self.view(&process, principal)?,
+            Access::Create(principal) => self.view::<K>(&process, principal)?,
             Access::Read | Access::Write => StoreView::default(),
         };
-        let cached = process.cache.get(session);
+        let cached = process.cache.get::<K>(key);
         let is_new = matches!(access, Access::Create(_));
         // Where others have been faster twice, they will have been this time.
         let looks = cached.as_ref().map_or(!is_new, |seen| seen.overtaken > 1);
@@ -295,7 +318,7 @@ impl RedisStore {
         let mut work = Work {
             store: self,
             process,
-            session,
+            key,
             payloads: Known::new(),
             attributes: seen.attributes.clone(),
             seen,
@@ -308,41 +331,64 @@ impl RedisStore {
     }
 
     /// After an operation: the index, the numbers of sessions, what is counted.
-    fn follow_up(&self, process: &OfProcess, session: Digest, record: Option<&Record>, effects: &Effects) {
+    fn follow_up<K: Kind>(
+        &self,
+        process: &OfProcess,
+        key: Digest,
+        record: Option<&K::Record>,
+        effects: &Effects<K::Payload>,
+    ) {
         for &count in &effects.counts {
-            process.counted.add(counter(count), 1);
-        }
-        if let Some((Population::Added | Population::Replaced(_), _)) = effects.population {
-            process.counted.add(Counter::SessionsCreated, 1);
+            process.counted.add(count, 1);
         }
         let mut commands = Vec::new();
         if let Some((before, after)) = effects.index {
             if let Some(before) = before.filter(|before| after.is_none_or(|after| after.settled != before.settled)) {
-                commands.push(zrem(&self.index_key(before.settled), session));
+                commands.push(zrem(&self.index_key::<K>(before.settled), key));
             }
             if let Some(after) = after {
                 commands.push(pexpire(&process.connections.layout_key(), SHARED_LIFE_MS));
                 let life = after.at.saturating_sub(self.time(process).unwrap_or_default()) + GRACE_MS;
-                let principal =
-                    record.and_then(|record| record.principal).map(|principal| self.principal_key(principal));
-                for key in [self.index_key(after.settled)].into_iter().chain(principal) {
-                    commands.push(zadd(&key, after.at, session));
-                    commands.push(pexpire(&key, life.max(SHARED_LIFE_MS)));
+                let principal = record.and_then(K::principal).map(|principal| self.principal_key::<K>(principal));
+                for index in [self.index_key::<K>(after.settled)].into_iter().chain(principal) {
+                    commands.push(zadd(&index, after.at, key));
+                    commands.push(pexpire(&index, life.max(SHARED_LIFE_MS)));
                 }
             }
         }
         match effects.population {
             Some((Population::Removed, Some(principal)) | (Population::Replaced(Some(principal)), _))
-                if record.and_then(|record| record.principal) != Some(principal) =>
+                if record.and_then(K::principal) != Some(principal) =>
             {
-                commands.push(zrem(&self.principal_key(principal), session));
+                commands.push(zrem(&self.principal_key::<K>(principal), key));
             }
             _ => {}
         }
+        let left = effects.entries.iter().filter(|(_, is_in)| !is_in);
+        commands.extend(left.map(|(entry, _)| zrem(&self.entries_key::<K>(entry.list, entry.group), key)));
         if !commands.is_empty() {
             // The operation has been carried out; what is missed here is mended when sessions are collected.
             let _ = process.connections.read(|link| link.ask_all(&commands));
         }
+    }
+
+    /// Before an operation: the places in lists that the record is about to take. Who is killed in between leaves a place that no
+    /// record says it has, which is left out when the list is read; nobody misses one.
+    fn announce<K: Kind>(
+        &self,
+        process: &OfProcess,
+        key: Digest,
+        effects: &Effects<K::Payload>,
+    ) -> Result<(), StoreError> {
+        let mut commands = Vec::new();
+        for (entry, _) in effects.entries.iter().filter(|(_, is_in)| *is_in) {
+            let list = self.entries_key::<K>(entry.list, entry.group);
+            commands.extend([zadd(&list, entry.at, key), pexpire(&list, SHARED_LIFE_MS)]);
+        }
+        if !commands.is_empty() {
+            process.connections.read(|link| link.ask_all(&commands))?;
+        }
+        Ok(())
     }
 
     /// Writes what is counted, at most once a second unless it `must`.
@@ -373,19 +419,19 @@ impl RedisStore {
         }
     }
 
-    /// The sessions of the index, whatever the time.
-    fn indexed(&self, process: &OfProcess) -> Result<Vec<Digest>, StoreError> {
-        let mut sessions = Vec::new();
+    /// The records of the index, whatever the time.
+    fn indexed<K: Kind>(&self, process: &OfProcess) -> Result<Vec<Digest>, StoreError> {
+        let mut keys = Vec::new();
         for settled in [false, true] {
-            let due = self.range(process, settled, Millis::MAX, usize::MAX)?;
-            sessions.extend(due.into_iter().map(|(_, session)| session));
+            let due = self.range::<K>(process, settled, Millis::MAX, usize::MAX)?;
+            keys.extend(due.into_iter().map(|(_, key)| key));
         }
-        sessions.sort_unstable();
-        sessions.dedup();
-        Ok(sessions)
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
     }
 
-    fn range(
+    fn range<K: Kind>(
         &self,
         process: &OfProcess,
         settled: bool,
@@ -393,7 +439,7 @@ impl RedisStore {
         max: usize,
     ) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
         let mut command = redis::cmd("ZRANGEBYSCORE");
-        command.arg(self.index_key(settled)).arg("-inf").arg(if until == Millis::MAX {
+        command.arg(self.index_key::<K>(settled)).arg("-inf").arg(if until == Millis::MAX {
             "+inf".to_owned()
         } else {
             until.to_string()
@@ -403,27 +449,29 @@ impl RedisStore {
             process.connections.read(|link| Ok(redis::from_redis_value(link.ask(&command)?)?))?;
         Ok(found
             .into_iter()
-            .filter_map(|(session, at)| {
-                Some((IndexKey { settled, at: at as Millis }, Digest(session.try_into().ok()?)))
-            })
+            .filter_map(|(key, at)| Some((IndexKey { settled, at: at as Millis }, Digest(key.try_into().ok()?))))
             .collect())
     }
 
-    /// The records of sessions, of those that have one.
-    fn read_records(&self, process: &OfProcess, sessions: &[Digest]) -> Result<Vec<Option<Record>>, StoreError> {
-        let mut records = Vec::with_capacity(sessions.len());
-        for portion in sessions.chunks(256) {
+    /// The records under these keys, where there is one.
+    fn read_records<K: Kind>(
+        &self,
+        process: &OfProcess,
+        keys: &[Digest],
+    ) -> Result<Vec<Option<K::Record>>, StoreError> {
+        let mut records = Vec::with_capacity(keys.len());
+        for portion in keys.chunks(256) {
             let commands: Vec<Cmd> = portion
                 .iter()
-                .map(|&session| {
+                .map(|&key| {
                     let mut command = redis::cmd("HGET");
-                    command.arg(self.key(hex(session), "")).arg("r");
+                    command.arg(self.record_key::<K>(key)).arg("r");
                     command
                 })
                 .collect();
             for value in process.connections.read(|link| link.ask_all(&commands))? {
                 records.push(match value {
-                    Value::BulkString(bytes) => Some(*decode(&bytes)?),
+                    Value::BulkString(bytes) => Some(*decode::<K>(&bytes)?),
                     _ => None,
                 });
             }
@@ -431,21 +479,21 @@ impl RedisStore {
         Ok(records)
     }
 
-    /// Takes sessions out of the index that are not there, and puts others where their records say. How many it changed.
-    fn mend_index(&self, process: &OfProcess, entries: &[(IndexKey, Digest)]) -> Result<usize, StoreError> {
-        let sessions: Vec<_> = entries.iter().map(|&(_, session)| session).collect();
-        let records = self.read_records(process, &sessions)?;
+    /// Takes records out of the index that are not there, and puts others where their records say. How many it changed.
+    fn mend_index<K: Kind>(&self, process: &OfProcess, entries: &[(IndexKey, Digest)]) -> Result<usize, StoreError> {
+        let keys: Vec<_> = entries.iter().map(|&(_, key)| key).collect();
+        let records = self.read_records::<K>(process, &keys)?;
         let mut commands = Vec::new();
-        for (&(place, session), record) in entries.iter().zip(&records) {
-            match record.as_ref().map(Record::index_key) {
+        for (&(place, key), record) in entries.iter().zip(&records) {
+            match record.as_ref().and_then(K::index_key) {
                 Some(true_place) if true_place == place => continue,
                 Some(true_place) => {
-                    commands.push(zadd(&self.index_key(true_place.settled), true_place.at, session));
+                    commands.push(zadd(&self.index_key::<K>(true_place.settled), true_place.at, key));
                     if true_place.settled != place.settled {
-                        commands.push(zrem(&self.index_key(place.settled), session));
+                        commands.push(zrem(&self.index_key::<K>(place.settled), key));
                     }
                 }
-                None => commands.push(zrem(&self.index_key(place.settled), session)),
+                None => commands.push(zrem(&self.index_key::<K>(place.settled), key)),
             }
         }
         if !commands.is_empty() {
@@ -455,8 +503,8 @@ impl RedisStore {
     }
 }
 
-impl Work<'_> {
-    fn run(mut self, census: &Census, view: StoreView, operation: Operation<'_>) -> Step<()> {
+impl<K: Kind> Work<'_, K> {
+    fn run(mut self, census: &Census, view: StoreView, operation: Operation<'_, K>) -> Step<()> {
         let end = Instant::now() + CONTENDED;
         // How often nothing but the time was another.
         let mut mistimed = 0;
@@ -485,12 +533,13 @@ impl Work<'_> {
                 continue;
             }
             // What is taken away must be kept as well, in case the answer is lost: much is read before it is taken instead.
-            let message_bytes = self.seen.record.as_ref().map_or(0, |record| record.message_bytes);
-            if !asked.payloads.is_empty() && message_bytes > READ_AND_KEPT_BYTES {
+            let body_bytes = self.seen.record.as_ref().map_or(0, |record| K::accounts(record).0);
+            if !asked.payloads.is_empty() && body_bytes > READ_AND_KEPT_BYTES {
                 self.look(&asked)?;
                 continue;
             }
             let before = self.seen.version;
+            self.store.announce::<K>(&self.process, self.key, &effects)?;
             if self.carry_out(now, mistimed, after.as_ref(), &effects, &asked)? {
                 if !asked.payloads.is_empty() {
                     // The same on the same session at the same time: only the outcome is new.
@@ -499,7 +548,7 @@ impl Work<'_> {
                     debug_assert_eq!(again, effects, "effects never depend on the text of a message");
                 }
                 let record = after.filter(|_| effects.record != RecordChange::Remove);
-                self.store.follow_up(&self.process, self.session, record.as_deref(), &effects);
+                self.store.follow_up::<K>(&self.process, self.key, record.as_deref(), &effects);
                 return Ok(());
             }
             // The answer says what the session is now. Whoever paused before the next try would find it changed once more, and
@@ -516,9 +565,9 @@ impl Work<'_> {
         now: Millis,
         census: &Census,
         view: StoreView,
-        operation: Operation<'_>,
-    ) -> (Step<Decided>, Asked) {
-        let attribute_bytes = self.seen.record.as_ref().map_or(0, |record| record.attribute_bytes);
+        operation: Operation<'_, K>,
+    ) -> (Step<Decided<K>>, Asked<K::Payload>) {
+        let attribute_bytes = self.seen.record.as_ref().map_or(0, |record| K::accounts(record).1);
         let values = Speculation::on(&self.payloads, &self.attributes, attribute_bytes);
         let context = Context { now, settings: &self.store.settings, census };
         let record = self.seen.record.as_deref().cloned().map(Box::new);
@@ -530,9 +579,9 @@ impl Work<'_> {
 
     /// Sees whether the session still is what it was, and asks for payloads: for many in portions, so that none keeps the server
     /// busy for long. What they answer is of one version, or the operation is decided anew.
-    fn look(&mut self, asked: &Asked) -> Result<(), StoreError> {
-        let message_bytes = self.seen.record.as_ref().map_or(0, |record| record.message_bytes);
-        let portions = usize::try_from(message_bytes / PORTION_BYTES).unwrap_or(usize::MAX).saturating_add(1);
+    fn look(&mut self, asked: &Asked<K::Payload>) -> Result<(), StoreError> {
+        let body_bytes = self.seen.record.as_ref().map_or(0, |record| K::accounts(record).0);
+        let portions = usize::try_from(body_bytes / PORTION_BYTES).unwrap_or(usize::MAX).saturating_add(1);
         let most = asked.payloads.len().div_ceil(portions).max(1);
         if asked.payloads.len() <= most || asked.for_attributes() {
             return self.look_once(asked);
@@ -548,7 +597,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn look_once(&mut self, asked: &Asked) -> Result<(), StoreError> {
+    fn look_once(&mut self, asked: &Asked<K::Payload>) -> Result<(), StoreError> {
         let connections = self.process.connections.clone();
         let mut answer = match asked.for_attributes() {
             true => None,
@@ -577,8 +626,8 @@ impl Work<'_> {
 
     /// The same by plain commands, where nothing but one hash must be read; they cost the server less than a script. The time
     /// is read first, so what follows is not older. Nothing in a cluster.
-    fn look_at_record(&self, asked: &Asked) -> Result<Option<Answer>, StoreError> {
-        let packed = Packed::look(&self.store.key(hex(self.session), ""), &asked.payloads);
+    fn look_at_record(&self, asked: &Asked<K::Payload>) -> Result<Option<Answer>, StoreError> {
+        let packed = Packed::look(&self.store.record_key::<K>(self.key), &asked.payloads);
         let answer = self.process.connections.read(|link| {
             let Some([time, fields]) = link.send_two(&packed)? else { return Ok(None) };
             Answer::of_look(time, fields, self.seen.version).ok_or_else(unreadable).map(Some)
@@ -591,18 +640,18 @@ impl Work<'_> {
         &mut self,
         now: Millis,
         mistimed: u32,
-        after: Option<&Arc<Record>>,
-        effects: &Effects,
-        asked: &Asked,
+        after: Option<&Arc<K::Record>>,
+        effects: &Effects<K::Payload>,
+        asked: &Asked<K::Payload>,
     ) -> Result<bool, Error> {
         let removes = effects.record == RecordChange::Remove;
         let kept = after.filter(|_| !removes);
         let after = kept.map(|record| &**record);
         let before = self.seen.record.as_deref();
-        let footprint = |record: Option<&Record>| record.map_or(0, Record::footprint);
+        let footprint = |record: Option<&K::Record>| record.map_or(0, K::footprint);
         // Clocks that differ by little must not keep each other waiting: the more often it failed, the less it matters.
         let slack = 2_u64.pow(mistimed.min(10)) - 1;
-        let steady = steady(before, after, now);
+        let steady = K::steady(before, after, now);
         let version = self.process.tags.next();
         let writes = (effects.record == RecordChange::Write).then_some(after).flatten();
         let request = Request {
@@ -612,12 +661,12 @@ impl Work<'_> {
             clock: self.manual_time(),
             purges: removes || effects.purge,
             frees: footprint(after) <= footprint(before),
-            life: life(before.filter(|_| !effects.purge), after, effects, now),
+            life: life::<K>(before.filter(|_| !effects.purge), after, effects, now),
             kept_for: self.store.server.longest_call_ms() * 2,
-            record: writes.map(Record::encode),
+            record: writes.map(K::encode),
             asked,
             payloads: &effects.payloads,
-            channels: effects.rings.iter().map(|&owner| self.store.channel(Ring::Owner(self.session, owner))).collect(),
+            channels: effects.rings.iter().map(|&channel| self.store.channel(ring(self.key, channel))).collect(),
         };
         let connections = self.process.connections.clone();
         let (mut answer, is_second) = self.send(&request).map_err(|failure| match failure.perhaps_done {
@@ -640,18 +689,18 @@ impl Work<'_> {
         attributes.change(&effects.payloads);
         let record = kept.cloned();
         let overtaken = self.seen.overtaken.saturating_sub(u32::from(self.confirmed.is_none()));
-        let seen = Seen { version: Some(version), record, attributes: attributes.kept(), overtaken };
-        self.process.cache.put(self.session, seen);
+        let seen = Seen::<K> { version: Some(version), record, attributes: attributes.kept(), overtaken };
+        self.process.cache.put(self.key, seen);
         Ok(true)
     }
 
     /// Takes in what the session is.
-    fn learn(&mut self, asked: &Asked, answer: &mut Answer) -> Result<(), StoreError> {
+    fn learn(&mut self, asked: &Asked<K::Payload>, answer: &mut Answer) -> Result<(), StoreError> {
         if self.store.clock.is_none() {
             self.process.time.learn(answer.now);
         }
         if answer.verdict == Verdict::Other {
-            let record = answer.record.as_deref().map(decode).transpose()?;
+            let record = answer.record.as_deref().map(decode::<K>).transpose()?;
             self.payloads.clear();
             self.attributes = Arc::default();
             let is_known = self.seen.version.is_some();
@@ -666,13 +715,13 @@ impl Work<'_> {
         self.payloads.extend(asked.payloads.iter().cloned().zip(std::mem::take(&mut answer.payloads)));
         self.attributes.learn(asked, answer)?;
         self.seen.attributes = self.attributes.kept();
-        self.process.cache.put(self.session, self.seen.clone());
+        self.process.cache.put(self.key, self.seen.clone());
         Ok(())
     }
 
-    fn send(&self, request: &Request<'_>) -> Result<(Answer, bool), connection::Failure> {
+    fn send(&self, request: &Request<'_, K::Payload>) -> Result<(Answer, bool), connection::Failure> {
         let caller = request.keeps().then(|| self.process.callers.enter());
-        let session = self.store.key(hex(self.session), "");
+        let session = self.store.record_key::<K>(self.key);
         let span = BootClock.now() / self.store.server.longest_call_ms();
         let keys = Keys {
             rows: [&session, "a"].concat(),
@@ -690,9 +739,16 @@ impl Work<'_> {
     }
 }
 
-impl Store for RedisStore {
-    fn transact(&self, session: Digest, access: Access, census: &Census, operation: Operation<'_>) -> Step<()> {
-        let done = self.transact_once(session, access, census, operation);
+/// See [`super::Store`], whose methods these are.
+impl RedisStore {
+    pub(super) fn transact<K: Kind>(
+        &self,
+        key: Digest,
+        access: Access,
+        census: &Census,
+        operation: Operation<'_, K>,
+    ) -> Step<()> {
+        let done = self.transact_once::<K>(key, access, census, operation);
         let process = self.process();
         if let Err(Refusal::Error(error)) = &done {
             process.count_error(error);
@@ -701,23 +757,70 @@ impl Store for RedisStore {
         done
     }
 
-    fn due(&self, settled: bool, until: Millis, max: usize) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
+    /// What this process saw last is what each operation is decided on anyway.
+    pub(super) fn recall<K: Kind>(&self, _key: Digest, _look: &mut dyn FnMut(&K::Record)) {}
+
+    pub(super) fn due<K: Kind>(
+        &self,
+        settled: bool,
+        until: Millis,
+        max: usize,
+    ) -> Result<Vec<(IndexKey, Digest)>, StoreError> {
         let process = self.process();
-        let due = self.range(&process, settled, until, max)?;
-        if until == Millis::MAX || self.mend_index(&process, &due)? == 0 {
+        let due = self.range::<K>(&process, settled, until, max)?;
+        if until == Millis::MAX || self.mend_index::<K>(&process, &due)? == 0 {
             return Ok(due);
         }
-        self.range(&process, settled, until, max)
+        self.range::<K>(&process, settled, until, max)
     }
 
-    fn records(&self, after: Option<Digest>, max: usize) -> Result<Vec<(Digest, Record)>, StoreError> {
+    /// Who takes a place in a list is in it before the record says so ([`RedisStore::announce`]), and leaves it afterwards: so
+    /// nothing is missing, and what should not be there is left out.
+    pub(super) fn listed<K: Kind>(
+        &self,
+        (list, group): (u8, Digest),
+        after: Option<(u64, Digest)>,
+        max: usize,
+    ) -> Result<Vec<(u64, Digest)>, StoreError> {
         let process = self.process();
-        let mut sessions = self.indexed(&process)?;
-        sessions.retain(|&session| after.is_none_or(|after| session > after));
+        let (mut listed, mut offset) = (Vec::new(), 0);
+        while listed.len() < max {
+            let mut command = redis::cmd("ZRANGEBYSCORE");
+            command.arg(self.entries_key::<K>(list, group)).arg(after.map_or(0, |(at, _)| at)).arg("+inf");
+            command.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(PORTION);
+            let found: Vec<(Vec<u8>, f64)> =
+                process.connections.read(|link| Ok(redis::from_redis_value(link.ask(&command)?)?))?;
+            let found: Vec<(u64, Digest)> =
+                found.into_iter().filter_map(|(key, at)| Some((at as u64, Digest(key.try_into().ok()?)))).collect();
+            let keys: Vec<_> = found.iter().map(|&(_, key)| key).collect();
+            let records = self.read_records::<K>(&process, &keys)?;
+            for (place, record) in found.iter().zip(records) {
+                let entry = Entry { list, group, at: place.0 };
+                let is_there = record.is_some_and(|record| K::entries(&record).contains(&entry));
+                if is_there && after.is_none_or(|after| *place > after) && listed.len() < max {
+                    listed.push(*place);
+                }
+            }
+            offset += PORTION;
+            if found.len() < PORTION {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    pub(super) fn records<K: Kind>(
+        &self,
+        after: Option<Digest>,
+        max: usize,
+    ) -> Result<Vec<(Digest, K::Record)>, StoreError> {
+        let process = self.process();
+        let mut keys = self.indexed::<K>(&process)?;
+        keys.retain(|&key| after.is_none_or(|after| key > after));
         let mut found = Vec::new();
-        for portion in sessions.chunks(256) {
-            let records = self.read_records(&process, portion)?;
-            found.extend(portion.iter().zip(records).filter_map(|(&session, record)| Some((session, record?))));
+        for portion in keys.chunks(256) {
+            let records = self.read_records::<K>(&process, portion)?;
+            found.extend(portion.iter().zip(records).filter_map(|(&key, record)| Some((key, record?))));
             if found.len() >= max {
                 break;
             }
@@ -726,48 +829,48 @@ impl Store for RedisStore {
         Ok(found)
     }
 
-    fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
+    pub(super) fn publish(&self, topic: Digest, message: &str) -> Result<u64, Error> {
         bus::publish(self, &self.process(), topic, message).inspect_err(|error| self.process().count_error(error))
     }
 
-    fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
+    pub(super) fn cursor(&self, topic: Digest) -> Result<u64, StoreError> {
         bus::cursor(self, &self.process(), topic)
     }
 
-    fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
+    pub(super) fn since(&self, topic: Digest, cursor: u64, max: usize) -> Result<BusEntries, StoreError> {
         bus::since(self, &self.process(), topic, cursor, max)
     }
 
-    fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
+    pub(super) fn consume_once(&self, key: Digest, ttl: Millis) -> Result<bool, Error> {
         bus::consume_once(self, &self.process(), key, ttl).inspect_err(|error| self.process().count_error(error))
     }
 
-    fn collect_leftovers(&self, _max: usize) -> Result<bool, Error> {
+    pub(super) fn collect_leftovers(&self, _max: usize) -> Result<bool, Error> {
         bus::living_topics(self, &self.process())?;
         Ok(false)
     }
 
-    fn usage(&self) -> Result<Usage, StoreError> {
+    pub(super) fn usage(&self) -> Result<Usage, StoreError> {
         let process = self.process();
-        let view = self.view(&process, None)?;
+        let view = self.view::<Session>(&process, None)?;
         let memory = self.info("memory")?;
         let number = |name: &str| memory.get::<u64>(name).unwrap_or(0);
         let limit = match number("maxmemory") {
             0 => number("total_system_memory"),
             limit => limit,
         };
-        Ok(Usage { sessions: view.sessions, used_bytes: number("used_memory"), limit_bytes: limit })
+        Ok(Usage { sessions: view.records, used_bytes: number("used_memory"), limit_bytes: limit })
     }
 
-    fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
+    pub(super) fn listen(&self, ring: Ring) -> Result<Box<dyn Ear>, StoreError> {
         Ok(self.process().listener.listen(self.channel(ring)))
     }
 
-    fn count(&self, counter: Counter, by: u64) {
+    pub(super) fn count(&self, counter: Counter, by: u64) {
         self.process().counted.add(counter, by);
     }
 
-    fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
+    pub(super) fn counted(&self) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let process = self.process();
         self.write_counted(&process, true);
         let mut command = redis::cmd("HGETALL");
@@ -777,29 +880,36 @@ impl Store for RedisStore {
         Ok(Counter::ALL.iter().map(|&(name, _)| (name, counted.get(name).copied().unwrap_or(0))).collect())
     }
 
-    fn now(&self) -> Millis {
+    pub(super) fn now(&self) -> Millis {
         self.time(&self.process()).unwrap_or_else(|_| wall_now())
     }
 
     /// The server is the one the DSN names whenever something is sent.
-    fn refresh(&self) -> Result<(), StoreError> {
+    pub(super) fn refresh(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn maintain(&self) -> Result<(), StoreError> {
+    pub(super) fn maintain(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn contradictions(&self) -> Result<Vec<String>, StoreError> {
+    pub(super) fn contradictions(&self) -> Result<Vec<String>, StoreError> {
         let process = self.process();
-        let mut found = Vec::new();
-        for session in self.indexed(&process)? {
-            audit::check_session(self, &process, session, &mut found)?;
+        struct Audit<'a>(&'a RedisStore, Arc<OfProcess>, Vec<String>);
+        impl Visitor for Audit<'_> {
+            fn visit<K: Kind>(&mut self) -> Result<(), StoreError> {
+                for key in self.0.indexed::<K>(&self.1)? {
+                    audit::check_record::<K>(self.0, &self.1, key, &mut self.2)?;
+                }
+                Ok(())
+            }
         }
-        Ok(found)
+        let mut audit = Audit(self, process, Vec::new());
+        kinds::each(&mut audit)?;
+        Ok(audit.2)
     }
 
-    fn describe(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
         let mut shown = vec![("place", self.server.to_string()), ("prefix", self.server.prefix.clone())];
         let sections = [
             ("server", &["redis_version", "valkey_version", "redis_mode"][..]),
@@ -889,11 +999,16 @@ pub(crate) fn require(server: &Server) -> Result<(), Error> {
 
 /// How long the server keeps a session's keys after an operation; nothing when that does not change. It is counted from the end
 /// of a span, so that most operations leave it alone.
-fn life(before: Option<&Record>, after: Option<&Record>, effects: &Effects, now: Millis) -> Option<Millis> {
+fn life<K: Kind>(
+    before: Option<&K::Record>,
+    after: Option<&K::Record>,
+    effects: &Effects<K::Payload>,
+    now: Millis,
+) -> Option<Millis> {
     let Some(after) = after else { return Some(REMEMBERED_MS) };
-    let drops = |record: &Record| (record.gone_by() / GRACE_MS + 2).saturating_mul(GRACE_MS);
+    let drops = |record: &K::Record| (K::gone_by(record) / GRACE_MS + 2).saturating_mul(GRACE_MS);
     let may_begin_a_key =
-        effects.payloads.iter().any(|(payload, value)| matches!(payload, Payload::Attribute(_)) && value.is_some());
+        effects.payloads.iter().any(|(payload, value)| payload.attribute().is_some() && value.is_some());
     let moves = before.is_none_or(|before| drops(before) != drops(after));
     (moves || may_begin_a_key).then(|| drops(after).saturating_sub(now))
 }

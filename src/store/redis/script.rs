@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use redis::Value;
 
 use crate::clock::Millis;
-use crate::session::{AttributeKey, Changes, Payload};
+use crate::kind::{AttributeKey, BodyKey, Changes, PayloadKey};
 
 /// A script and the name that the server knows it by.
 pub(super) struct Script {
@@ -36,17 +36,23 @@ const VERSIONS: usize = 128;
 pub(super) type Version = [u8; 8];
 
 /// What an operation asks for besides the record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// Messages, broadcasts, responses.
-    pub(super) payloads: BTreeSet<Payload>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked<P> {
+    /// Bodies.
+    pub(super) payloads: BTreeSet<P>,
     /// Attributes by name.
     pub(super) rows: BTreeSet<AttributeKey>,
     /// What else it must know of attributes.
     pub(super) listing: Listing,
 }
 
-impl Asked {
+impl<P> Default for Asked<P> {
+    fn default() -> Self {
+        Self { payloads: BTreeSet::new(), rows: BTreeSet::new(), listing: Listing::None }
+    }
+}
+
+impl<P> Asked<P> {
     /// Whether it asks for attributes.
     pub(super) fn for_attributes(&self) -> bool {
         !self.rows.is_empty() || self.listing != Listing::None
@@ -65,7 +71,7 @@ pub(super) enum Listing {
 }
 
 /// What is sent to [`SESSION`].
-pub(super) struct Request<'r> {
+pub(super) struct Request<'r, P> {
     /// The version the operation was decided on; nothing when it was decided that there is no session.
     pub(super) expected: Option<Version>,
     /// The version it makes; nothing to look only.
@@ -84,9 +90,9 @@ pub(super) struct Request<'r> {
     pub(super) kept_for: Millis,
     /// The record to write.
     pub(super) record: Option<Vec<u8>>,
-    pub(super) asked: &'r Asked,
+    pub(super) asked: &'r Asked<P>,
     /// Payloads to write or delete.
-    pub(super) payloads: &'r Changes,
+    pub(super) payloads: &'r Changes<P>,
     /// Channels to publish to.
     pub(super) channels: Vec<String>,
 }
@@ -101,7 +107,7 @@ pub(super) struct Keys {
     pub(super) kept: Option<(String, [u8; 12])>,
 }
 
-impl Request<'_> {
+impl<P: PayloadKey> Request<'_, P> {
     /// Whether what it takes away must be remembered, in case its answer is lost.
     pub(super) fn keeps(&self) -> bool {
         self.new.is_some() && !self.asked.payloads.is_empty()
@@ -112,11 +118,11 @@ impl Request<'_> {
         let (mut puts, mut deletes, mut row_puts, mut row_deletes) = (2, 0, 0, 0);
         puts += 2 * usize::from(self.record.is_some());
         for (payload, value) in self.payloads.iter() {
-            match (payload, value) {
-                (Payload::Attribute(_), Some(_)) => row_puts += 2,
-                (Payload::Attribute(_), None) => row_deletes += 1,
-                (_, Some(_)) => puts += 2,
-                (_, None) => deletes += 1,
+            match (payload.attribute(), value) {
+                (Some(_), Some(_)) => row_puts += 2,
+                (Some(_), None) => row_deletes += 1,
+                (None, Some(_)) => puts += 2,
+                (None, None) => deletes += 1,
             }
         }
         let wanted = 1 + self.asked.payloads.len();
@@ -196,18 +202,15 @@ impl Request<'_> {
         packed
     }
 
-    /// The messages, broadcasts and responses among what is written or deleted.
-    fn of_payloads(&self) -> impl Iterator<Item = (&Payload, Option<&[u8]>)> {
-        let payloads = self.payloads.iter().filter(|(payload, _)| !matches!(payload, Payload::Attribute(_)));
+    /// The bodies among what is written or deleted.
+    fn of_payloads(&self) -> impl Iterator<Item = (&P, Option<&[u8]>)> {
+        let payloads = self.payloads.iter().filter(|(payload, _)| payload.attribute().is_none());
         payloads.map(|(payload, value)| (payload, value.as_deref()))
     }
 
     /// The attributes among it.
     fn of_rows(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
-        self.payloads.iter().filter_map(|(payload, value)| match payload {
-            Payload::Attribute(name) => Some((name.as_str(), value.as_deref())),
-            _ => None,
-        })
+        self.payloads.iter().filter_map(|(payload, value)| Some((payload.attribute()?.as_str(), value.as_deref())))
     }
 }
 
@@ -238,7 +241,7 @@ impl Packed {
     }
 
     /// What a look sends: two commands.
-    pub(super) fn look(key: &str, payloads: &BTreeSet<Payload>) -> Self {
+    pub(super) fn look<P: PayloadKey>(key: &str, payloads: &BTreeSet<P>) -> Self {
         let mut packed = Self::new(1);
         packed.add(b"TIME");
         let _ = write!(packed.0, "*{}\r\n", 4 + payloads.len());
@@ -300,26 +303,16 @@ impl Head {
     }
 }
 
-/// The field of the session's hash that a payload stands in; attributes have a hash of their own.
-pub(super) struct Field([u8; 13], usize);
+/// The field of the record's hash that a body is in; attributes have a hash of their own.
+pub(super) struct Field([u8; 1 + BodyKey::LONGEST], usize);
 
 impl Field {
-    pub(super) fn of(payload: &Payload) -> Self {
-        let mut field = [0; 13];
-        let (table, number) = match payload {
-            Payload::Outgoing { owner, sequence } => {
-                field[0] = b'o';
-                field[1..5].copy_from_slice(&owner.to_be_bytes());
-                field[5..].copy_from_slice(&sequence.to_be_bytes());
-                return Self(field, 13);
-            }
-            Payload::Broadcast(number) => (b'b', number.to_be_bytes()),
-            Payload::Response(id) => (b'a', id.to_be_bytes()),
-            Payload::Attribute(_) => unreachable!("attributes are rows of their own"),
-        };
-        field[0] = table;
-        field[1..9].copy_from_slice(&number);
-        Self(field, 9)
+    pub(super) fn of(payload: &impl PayloadKey) -> Self {
+        let body = payload.body();
+        let mut field = [0; 1 + BodyKey::LONGEST];
+        field[0] = body.table().letter;
+        field[1..][..body.bytes().len()].copy_from_slice(body.bytes());
+        Self(field, 1 + body.bytes().len())
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -445,6 +438,7 @@ fn bytes(value: Value) -> Option<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Payload;
 
     fn answer(versions: &[Version]) -> Answer {
         let versions = versions.as_flattened().to_vec();

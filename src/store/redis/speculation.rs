@@ -1,6 +1,6 @@
 //! Payloads for a transition that is decided before the server was asked.
 //!
-//! What an operation does to the record never depends on the text of a message, a broadcast or a response: it gets a stand-in
+//! What an operation does to the record never depends on the text of a body (a message, a response): it gets a stand-in
 //! for one that is not known, and is run again with the real one when the server has carried it out. It may depend on
 //! attributes: those that are not known are asked for first.
 
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use super::script::{Answer, Asked, Listing};
 use crate::error::StoreError;
-use crate::session::{AttributeKey, Changes, Payload, Values};
+use crate::kind::{AttributeKey, Changes, PayloadKey, Values};
 
 /// How many bytes of a session's attributes a process keeps.
 pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 /// Payloads as far as they are known; none where one is not there.
-pub(super) type Known = BTreeMap<Payload, Option<Vec<u8>>>;
+pub(super) type Known<P> = BTreeMap<P, Option<Vec<u8>>>;
 
 /// What is known of a session's attributes at one version.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,7 @@ impl Row {
 
 impl Attributes {
     /// Takes in what was answered.
-    pub(super) fn learn(self: &mut Arc<Self>, asked: &Asked, answer: &mut Answer) -> Result<(), StoreError> {
+    pub(super) fn learn<P>(self: &mut Arc<Self>, asked: &Asked<P>, answer: &mut Answer) -> Result<(), StoreError> {
         if !asked.for_attributes() {
             return Ok(());
         }
@@ -56,7 +56,7 @@ impl Attributes {
         let mut items = std::mem::take(&mut answer.listing).into_iter();
         while let Some(name) = items.next() {
             let name = String::from_utf8(name).ok().and_then(|name| AttributeKey::new(name).ok());
-            let damaged = || StoreError::corrupt("of this session", "a row has a key that is no attribute key");
+            let damaged = || StoreError::corrupt("of this record", "a row has a key that is no attribute key");
             let name = name.ok_or_else(damaged)?;
             if asked.listing == Listing::All {
                 known.rows.insert(name, Row::of(items.next()));
@@ -68,9 +68,9 @@ impl Attributes {
     }
 
     /// What is known after an operation's changes.
-    pub(super) fn change(self: &mut Arc<Self>, changes: &Changes) {
+    pub(super) fn change<P: PayloadKey>(self: &mut Arc<Self>, changes: &Changes<P>) {
         for (payload, value) in changes.iter() {
-            if let Payload::Attribute(name) = payload {
+            if let Some(name) = payload.attribute() {
                 Arc::make_mut(self).rows.insert(name.clone(), Row::of(value.clone()));
             }
         }
@@ -94,23 +94,23 @@ impl Attributes {
 }
 
 /// The payloads of a session as far as they are known.
-pub(super) struct Speculation<'k> {
-    payloads: &'k Known,
+pub(super) struct Speculation<'k, P> {
+    payloads: &'k Known<P>,
     attributes: &'k Attributes,
     /// Which attributes are asked for by whoever must know what lies below a key.
     listing: Listing,
-    asked: RefCell<Asked>,
+    asked: RefCell<Asked<P>>,
 }
 
-impl<'k> Speculation<'k> {
+impl<'k, P: PayloadKey> Speculation<'k, P> {
     /// Of a session whose attributes have so many bytes: few are read at once, of many the names.
-    pub(super) fn on(payloads: &'k Known, attributes: &'k Attributes, attribute_bytes: u64) -> Self {
+    pub(super) fn on(payloads: &'k Known<P>, attributes: &'k Attributes, attribute_bytes: u64) -> Self {
         let listing = if attribute_bytes <= KEPT_BYTES as u64 { Listing::All } else { Listing::Names };
         Self { payloads, attributes, listing, asked: RefCell::default() }
     }
 
     /// What was missing.
-    pub(super) fn into_asked(self) -> Asked {
+    pub(super) fn into_asked(self) -> Asked<P> {
         let mut asked = self.asked.into_inner();
         if asked.listing == Listing::All {
             asked.rows.clear();
@@ -119,25 +119,24 @@ impl<'k> Speculation<'k> {
     }
 }
 
-impl Values for Speculation<'_> {
-    fn get(&self, key: &Payload) -> Result<Option<Vec<u8>>, StoreError> {
-        let known = match key {
-            Payload::Attribute(name) => self.attributes.get(name).map(|value| value.cloned()),
-            payload => self.payloads.get(payload).cloned(),
+impl<P: PayloadKey> Values<P> for Speculation<'_, P> {
+    fn get(&self, key: &P) -> Result<Option<Vec<u8>>, StoreError> {
+        let known = match key.attribute() {
+            Some(name) => self.attributes.get(name).map(|value| value.cloned()),
+            None => self.payloads.get(key).cloned(),
         };
         if let Some(known) = known {
             return Ok(known);
         }
         let mut asked = self.asked.borrow_mut();
-        Ok(match key {
-            Payload::Attribute(name) => {
+        Ok(match key.attribute() {
+            Some(name) => {
                 asked.rows.insert(name.clone());
                 None
             }
-            payload => {
-                asked.payloads.insert(payload.clone());
-                // Reads as an empty text, and as a message of empty texts.
-                Some(if matches!(payload, Payload::Response(_)) { Vec::new() } else { vec![0; 4] })
+            None => {
+                asked.payloads.insert(key.clone());
+                Some(key.stand_in())
             }
         })
     }
@@ -169,6 +168,7 @@ impl Values for Speculation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Payload;
 
     fn key(name: &str) -> AttributeKey {
         AttributeKey::new(name).unwrap()
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_known_afterwards_and_after_changes() {
-        let nothing = Known::new();
+        let nothing = Known::<Payload>::new();
         for (size, listing) in [(0, Listing::All), (1 << 20, Listing::Names)] {
             let mut known = Arc::<Attributes>::default();
             let values = Speculation::on(&nothing, &known, size);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_known_has_a_stand_in() {
-        let (nothing, attributes) = (Known::new(), Attributes::default());
+        let (nothing, attributes) = (Known::<Payload>::new(), Attributes::default());
         let values = Speculation::on(&nothing, &attributes, 0);
         let payload = Payload::Outgoing { owner: 1, sequence: 1 };
         assert!(values.get(&payload).unwrap().is_some() && values.get(&payload).unwrap().is_some());

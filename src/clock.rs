@@ -1,21 +1,22 @@
-//! Time as the engine reads it: milliseconds since boot, which all processes of one boot share and no clock step moves.
+//! The clock of the engine: milliseconds since boot. All processes of one boot share this clock, and setting the system time does
+//! not change it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A moment or a span, in milliseconds.
+/// A time or a duration, in milliseconds.
 pub type Millis = u64;
 
-/// Where the time comes from.
+/// A source of time. Deadlines, leases and lifetimes are compared with it.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since an origin that all users of one store share.
+    /// Returns the milliseconds since an origin that all users of one store share.
     fn now(&self) -> Millis;
 }
 
-/// The boot-time clock of this machine (`CLOCK_BOOTTIME`): it goes on during suspend.
+/// The boot-time clock of this machine (`CLOCK_BOOTTIME`), which also counts the time of suspend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
 
-/// What the boot clock starts at: 34 years, so that times of before the boot, which a durable store may hold, are not below 0.
+/// The time at boot: 34 years. A durable store may hold times from before the boot, and these stay above 0.
 const ORIGIN: Millis = 1 << 40;
 
 impl Clock for BootClock {
@@ -29,7 +30,7 @@ const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_BOOTTIME;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
-/// Milliseconds since 1970: only to carry times across a reboot.
+/// Milliseconds since 1970, for times that must survive a reboot.
 pub(crate) fn wall_now() -> Millis {
     read(libc::CLOCK_REALTIME)
 }
@@ -41,17 +42,17 @@ fn read(clock: libc::clockid_t) -> Millis {
     time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
-/// A clock that stands still until it is told to go on: for tests of deadlines.
+/// A clock that only [`ManualClock::advance`] moves, for tests of deadlines.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock at `now`.
+    /// Makes a clock that shows `now`, in milliseconds.
     pub fn at(now: Millis) -> Self {
         Self(AtomicU64::new(now))
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward by `by` milliseconds.
     pub fn advance(&self, by: Millis) {
         self.0.fetch_add(by, Ordering::SeqCst);
     }

@@ -1,24 +1,24 @@
-//! What can go wrong, as typed values.
+//! The typed errors of all operations.
 //!
-//! Each family of operations has its own type; [`Error`] is their umbrella. A message is lower case, names the value at fault
-//! and says what to do. [`Error::kind`] is the one thing the PHP class and the C status are mapped from.
+//! [`Error`] holds one type for each family of operations. A message is lower case, names the wrong value and says what to do.
+//! The PHP class and the C status of an error follow from [`Error::kind`] alone.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::settings::Limit;
 
-/// Any failure of an operation.
+/// The failure of an operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument that no store would accept.
     #[error(transparent)]
     InvalidArgument(#[from] InvalidArgument),
-    /// A DSN that cannot be understood.
+    /// A DSN that does not parse.
     #[error(transparent)]
     Dsn(#[from] DsnError),
-    /// A limit of design section 3 (G10) would have been passed.
+    /// The operation would exceed a limit (G10). It changed nothing.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
     /// The session was destroyed, has expired, was evicted, or belongs to another principal (G7, G12).
@@ -38,27 +38,27 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The connection to the store's server was lost after the operation was sent, and what the server holds now does not tell
-    /// whether it was carried out.
+    /// The connection to the store's server was lost after the operation was sent, and the data on the server does not show
+    /// whether the server executed the operation.
     #[error(
-        "store {server}: whether the operation took effect is not known: {reason}; look at the session before repeating it"
+        "store {server}: it is unknown whether the operation took effect: {reason}; read the session before you repeat the operation"
     )]
     OutcomeUnknown {
         /// The server.
         server: String,
-        /// What happened.
+        /// The failure of the connection.
         reason: String,
     },
 }
 
-/// The kinds of [`Error`], one for each thing a caller may want to do about it. The numbers never change meaning.
+/// The kinds of [`Error`]: each names the reaction of the caller. The numbers are part of the C ABI and keep their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(i32)]
 pub enum ErrorKind {
-    /// Mend the call.
+    /// Correct the call.
     InvalidArgument = 1,
-    /// Mend the configuration.
+    /// Correct the configuration.
     InvalidDsn = 2,
     /// Refuse the client's request, or raise the limit.
     LimitExceeded = 3,
@@ -66,22 +66,22 @@ pub enum ErrorKind {
     SessionNotFound = 4,
     /// Attach again.
     OwnerExpired = 5,
-    /// Answer 503; mend the store.
+    /// Answer 503; repair the store.
     StoreUnavailable = 6,
     /// Answer 503; destroy sessions or enlarge the store.
     StoreFull = 7,
-    /// Upgrade or separate the stores.
+    /// Upgrade the older library, or use another store.
     StoreIncompatible = 8,
     /// Reset the store.
     StoreCorrupt = 9,
-    /// Whether the operation took effect is not known.
+    /// Read the session before you repeat the operation: it may have taken effect.
     OutcomeUnknown = 10,
-    /// A bug of this library.
+    /// Report a bug of this library.
     Internal = 11,
 }
 
 impl Error {
-    /// What kind of failure this is.
+    /// Returns the kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::InvalidArgument(_) => ErrorKind::InvalidArgument,
@@ -95,24 +95,24 @@ impl Error {
     }
 }
 
-/// An argument that is refused before any store is asked.
+/// An argument that is refused before the store is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {value} is not valid: {reason}")]
 pub struct InvalidArgument {
-    /// Which argument.
+    /// The name of the argument.
     pub what: &'static str,
-    /// The beginning of its value, with control characters escaped: eight characters of what only its holder may know.
+    /// The beginning of the value, with control characters escaped: eight characters of a secret, 40 of any other value.
     pub value: String,
-    /// What is wrong with it and what would be right.
+    /// The rule that the value breaks, and what is allowed.
     pub reason: String,
 }
 
-/// The arguments whose whole value only their holder may know: who has it has the session, acts for the owner, or can spend it.
+/// The arguments that are secrets: a reader of their whole value can use the session, act for the owner, or spend the key.
 const SECRET: [&str; 5] = ["session id", "owner token", "principal", "key", "attribute value"];
 
 impl InvalidArgument {
-    /// The argument called `what` with `value` is refused for `reason`. A session id, owner token, principal, single-use key or
-    /// attribute value is shown by its first eight characters, whatever is wrong with it, every other value by its first 40.
+    /// Makes the error for `value` of the argument `what`. The error keeps the first eight characters of a session id, owner token,
+    /// principal, single-use key or attribute value, and the first 40 of every other value.
     pub fn new(what: &'static str, value: impl std::fmt::Display, reason: impl Into<String>) -> Self {
         let value = value.to_string();
         let value = if SECRET.contains(&what) { shorten_secret(&value) } else { shorten(&value) };
@@ -120,12 +120,12 @@ impl InvalidArgument {
     }
 }
 
-/// A value cut to 40 characters, with control characters escaped, for a message.
+/// Shortens a value to 40 characters and escapes control characters, for a message.
 pub(crate) fn shorten(value: &str) -> String {
     shorten_to(value, 40)
 }
 
-/// A value that only its holder may know whole, cut to eight characters, for a message.
+/// Shortens a secret to eight characters and escapes control characters, for a message.
 pub(crate) fn shorten_secret(value: &str) -> String {
     shorten_to(value, 8)
 }
@@ -138,148 +138,148 @@ fn shorten_to(value: &str, most: usize) -> String {
     format!("\"{text}\"")
 }
 
-/// A limit that an operation would have passed. Nothing was changed.
+/// A limit that an operation would exceed (G10). The operation changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{limit} is {maximum}, and this would make it {actual}; {}", .limit.advice())]
 pub struct LimitExceeded {
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
-    /// Its value.
+    /// The value of the limit.
     pub maximum: u64,
-    /// The value the operation would have led to.
+    /// The value that the operation would lead to.
     pub actual: u64,
 }
 
-/// A DSN that cannot be understood.
+/// A DSN that does not parse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DsnError {
-    /// No `scheme://`.
+    /// The DSN does not begin with `scheme://`.
     #[error("the dsn has no scheme; write memory://, shm://NAME, file:///DIRECTORY or redis://HOST")]
     NoScheme,
-    /// A scheme this build does not know.
+    /// The scheme is none of those in the message.
     #[error("dsn scheme \"{scheme}\" is not known; known are memory, shm, file, redis, rediss and redis+unix")]
     UnknownScheme {
         /// The scheme.
         scheme: String,
     },
-    /// A name or directory that does not fit the scheme.
+    /// The name, directory or server is not valid for the scheme.
     #[error("dsn {scheme}://…: {reason}")]
     BadPlace {
-        /// The DSN's scheme. The rest is not shown: it may have a password anywhere.
+        /// The scheme. The rest of the DSN is not shown, since it may contain a password.
         scheme: String,
-        /// What is wrong and what would be right.
+        /// The rule that the value breaks, and what is allowed.
         reason: String,
     },
-    /// An option that does not exist.
+    /// The option does not exist.
     #[error("dsn option \"{option}\" is not known; known are {known}")]
     UnknownOption {
         /// The option.
         option: String,
-        /// All options there are.
+        /// All options, separated by commas.
         known: String,
     },
-    /// An option whose value does not fit.
+    /// The value of the option is not valid.
     #[error("dsn option {option}={value}: {reason}")]
     BadOption {
         /// The option.
         option: String,
-        /// Its value.
+        /// The value.
         value: String,
-        /// What is wrong and what would be right.
+        /// The rule that the value breaks, and what is allowed.
         reason: String,
     },
 }
 
-/// The shortest map that a store makes do with, in bytes.
+/// The least size of a store's memory map, in bytes.
 pub(crate) const LEAST_MAP: u64 = 256 << 20;
 
-/// A failure of the store itself. Sessions are untouched: the operation was not applied.
+/// A failure of the store itself. The operation was not applied; the sessions are unchanged (G8).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A file or directory could not be used.
+    /// A system call on a file or directory failed.
     #[error("store {path}: cannot {action}: {source}")]
     Io {
-        /// What could not be done.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The process may not write so far into a file.
+    /// RLIMIT_FSIZE does not allow a file of this size.
     #[error(
-        "store {path}: cannot {action}: this process may not write files so large; raise RLIMIT_FSIZE (`ulimit -f`, systemd's LimitFSIZE)"
+        "store {path}: cannot {action}: the file would be larger than RLIMIT_FSIZE; raise this limit (`ulimit -f`, systemd's LimitFSIZE)"
     )]
     FileTooLarge {
-        /// What could not be done.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
     },
-    /// The store's directory is not safe to use.
+    /// The owner or the permissions of the store's directory are not safe.
     #[error("store directory {path} is refused: {reason}")]
     Unsafe {
         /// The directory.
         path: PathBuf,
-        /// What is wrong and how to mend it.
+        /// What is unsafe, and how to repair it.
         reason: String,
     },
-    /// Another process kept the store from being opened for too long.
+    /// Another process held the lock for opening the store for too long.
     #[error(
-        "store {path}: {} has been opening it for {waited_ms} ms and keeps all others waiting; let it go on (SIGCONT) or end it",
-        who_opens(*.holder)
+        "store {path}: {} has been opening it for {waited_ms} ms and blocks all other processes; continue it (SIGCONT) or end it",
+        describe_opener(*.holder)
     )]
     Busy {
         /// The store.
         path: PathBuf,
-        /// The process that opens it, where `/proc/locks` shows it.
+        /// The process that opens the store, if `/proc/locks` shows it.
         holder: Option<u32>,
-        /// How long this process waited.
+        /// How long this process waited, in milliseconds.
         waited_ms: u64,
     },
-    /// A writer has kept all others waiting for too long: it was stopped while it wrote.
+    /// A stopped writer held the write lock for too long.
     #[error(
-        "store {path}: thread {holder} has been writing for {waited_ms} ms and keeps all others waiting; let it go on (SIGCONT) or end it"
+        "store {path}: thread {holder} has been writing for {waited_ms} ms and blocks all other processes; continue it (SIGCONT) or end it"
     )]
     Stalled {
         /// The store.
         path: PathBuf,
-        /// Who writes, as the kernel numbers threads; a process's first thread has the process's number.
+        /// The thread id (TID) of the writer. The TID of a process's first thread is its pid.
         holder: u32,
-        /// How long this process waited.
+        /// How long this process waited, in milliseconds.
         waited_ms: u64,
     },
-    /// The logical byte limit, the map, or the file system is full. What frees space still works.
+    /// The byte limit, the memory map, or the file system is full. Operations that free space still succeed (G10).
     #[error(
         "store is full: {used} of {limit} bytes used and {needed} more needed{detail}; destroy sessions or raise max_store_bytes"
     )]
     Full {
         /// Bytes in use.
         used: u64,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
-        /// Bytes the operation would have added.
+        /// The bytes that the operation would add.
         needed: u64,
-        /// What else is known, such as who keeps pages from being reused.
+        /// More facts, such as the reader whose snapshot prevents the reuse of pages.
         detail: String,
     },
-    /// A map to write through needs all its space when the store is opened, and there is less.
+    /// The file system has less space than a write map needs. The space is allocated when the store is opened.
     #[error(
-        "cannot reserve {needed} bytes for the write map of {path}: it takes four times max_store_bytes; lower that, or leave write_map out"
+        "cannot reserve {needed} bytes for the write map of {path}: the map takes four times max_store_bytes; lower max_store_bytes, or set write_map=0"
     )]
     NoRoomForMap {
         /// The data file.
         path: PathBuf,
-        /// How long the map is.
+        /// The size of the map in bytes.
         needed: u64,
-        /// What the system said.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// The process has no address space left for the store's map, which takes no memory of its own.
+    /// The process has too little address space left for the store's memory map.
     #[error(
-        "store {path}: there is no address space for its map of at least {least} MiB{}; raise `ulimit -v` (RLIMIT_AS, systemd's LimitAS) to 4 GiB more than the process takes, or lower max_store_bytes",
+        "store {path}: the process has no address space for a map of at least {least} MiB{}; raise `ulimit -v` (RLIMIT_AS, systemd's LimitAS) to 4 GiB more than the process uses, or lower max_store_bytes",
         .limit.map_or(String::new(), |limit| format!(", RLIMIT_AS is {limit} bytes")), least = LEAST_MAP >> 20
     )]
     NoAddressSpace {
@@ -288,51 +288,51 @@ pub enum StoreError {
         /// RLIMIT_AS in bytes, if it is set.
         limit: Option<u64>,
     },
-    /// The process has more stores open than its C library has thread-specific keys for.
+    /// The process has no thread-specific key of its C library left for one more store.
     #[error(
-        "store {path}: this process has too many stores open: each takes one of the thread-specific keys of the C library (glibc has 1,024, musl 128); open fewer stores in one process"
+        "store {path}: this process has too many stores open, and each takes one thread-specific key of the C library (glibc has 1,024, musl 128); open fewer stores in one process"
     )]
     TooManyOpen {
         /// The store.
         path: PathBuf,
     },
-    /// The store was made by a library this one cannot share it with.
+    /// The library that made the store is not compatible with this one.
     #[error("store {path} cannot be shared: {reason}")]
     Incompatible {
         /// The store.
         path: PathBuf,
-        /// Who differs in what, and what to do.
+        /// The difference, and what to do.
         reason: String,
     },
-    /// The store's files hold something that this library did not write.
+    /// The store holds data that this library did not write.
     #[error("store {path} is damaged: {reason}")]
     Corrupt {
         /// The store.
         path: PathBuf,
-        /// What was found where.
+        /// The damaged data and its place.
         reason: String,
     },
-    /// The store's server cannot be reached, or cannot serve.
+    /// The store's server is unreachable or unavailable.
     #[error("store {server}: {reason}")]
     Server {
-        /// The server, without its password.
+        /// The server's address, without the password.
         server: String,
-        /// What it said, and what to do.
+        /// The answer of the server or the failed connection, and what to do.
         reason: String,
     },
-    /// LMDB reported an error that has no better name here.
+    /// LMDB returned an error that no other variant covers.
     #[error("store: {action} failed: {message}")]
     Lmdb {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// LMDB's number.
+        /// LMDB's error code.
         code: i32,
-        /// LMDB's text.
+        /// LMDB's error message.
         message: String,
     },
 }
 
-fn who_opens(holder: Option<u32>) -> String {
+fn describe_opener(holder: Option<u32>) -> String {
     holder.map_or_else(|| "a process that /proc/locks does not show".to_owned(), |pid| format!("process {pid}"))
 }
 
@@ -349,7 +349,7 @@ impl StoreError {
         StoreError::Corrupt { path: path.into(), reason: reason.into() }
     }
 
-    /// Whether the file system had no room left.
+    /// Whether the store or its file system has no space left.
     pub(crate) fn is_out_of_space(&self) -> bool {
         match self {
             StoreError::Full { .. } | StoreError::FileTooLarge { .. } => true,

@@ -1,7 +1,8 @@
-//! What tests make happen: a process killed at a certain place, another boot. In a release build, nothing.
+//! Fault injection for tests: a process is killed or stopped at a named point, or takes another value for one of the kernel's.
+//! Release builds ignore these variables.
 
-/// Ends the process as `kill -9` does when the environment variable `MCP_STATE_FAULT` is `name:N` and this is the N-th visit;
-/// stops it, with `name:N:stop`.
+/// Kills the process with SIGKILL at the N-th call if the environment variable `MCP_STATE_FAULT` is `name:N`. With `name:N:stop`,
+/// SIGSTOP stops the process.
 #[inline]
 pub(crate) fn point(name: &str) {
     if cfg!(debug_assertions) {
@@ -9,7 +10,7 @@ pub(crate) fn point(name: &str) {
     }
 }
 
-/// What a test wants this process to take `name` for, by the environment variable `MCP_STATE_PRETEND_name`.
+/// Returns the value that a test sets for `name` with the environment variable `MCP_STATE_PRETEND_name`.
 pub(crate) fn pretended(name: &str) -> Option<String> {
     if cfg!(debug_assertions) { std::env::var(format!("MCP_STATE_PRETEND_{name}")).ok() } else { None }
 }
@@ -29,7 +30,7 @@ fn check(name: &str) {
         && wanted == name
         && VISITS.fetch_add(1, Ordering::SeqCst) + 1 == *visit
     {
-        // SAFETY: a signal to this very process; nothing of Rust is unwound.
+        // SAFETY: the signal goes to this process and unwinds nothing.
         unsafe { libc::kill(libc::getpid(), *signal) };
     }
 }

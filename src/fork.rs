@@ -1,28 +1,28 @@
-//! Which process this is: forks are noticed without a hook.
+//! Detection of forks without a hook such as `pthread_atfork`.
 //!
-//! Invariant: [`generation`] is constant within a process and differs between a process and its forked children. A page that
-//! the kernel empties in a child (`MADV_WIPEONFORK`) holds a mark; an empty mark means that this process is a new one. Where
-//! the kernel has no such pages, the mark is the process's number. A handle opened under another generation (an LMDB
-//! environment, a file lock) must never be used or closed, only leaked.
+//! Invariant: [`generation`] is constant within a process and differs between a process and its forked children. The mark of
+//! a process is in a page that the kernel clears in a child (`MADV_WIPEONFORK`), so an empty mark belongs to a new process. If the
+//! kernel has no such pages, the mark is the pid. A handle of another generation (an LMDB environment, a file lock) must be leaked,
+//! never used or closed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of this process among its ancestors that have used the engine: 1 for the first.
+/// Returns how many processes, from the first ancestor that used the engine to this one, have used the engine.
 pub(crate) fn generation() -> u64 {
     static GENERATION: AtomicU64 = AtomicU64::new(0);
     static PAGE: OnceLock<Option<usize>> = OnceLock::new();
     static BY_NUMBER: AtomicU64 = AtomicU64::new(0);
     match *PAGE.get_or_init(wiped_page) {
-        // SAFETY: the page is zero-initialised, aligned, lives for ever, and is only ever used as this atomic.
+        // SAFETY: the page is zero-initialised, aligned, never unmapped, and only used as this atomic.
         Some(address) => claim(unsafe { &*(address as *const AtomicU64) }, 0, &GENERATION),
-        // The number of the process is never 0.
+        // A pid is never 0.
         None => claim(&BY_NUMBER, u64::from(std::process::id()), &GENERATION),
     }
 }
 
-/// The generation of a process, which `mark` tells from its parent: it holds `process` and how far the process has come. One
-/// thread moves the mark on from whatever the parent left in it, in one step, and gives the process its number; the others wait.
+/// Returns the generation of `process`. The mark holds `process` and the step of its numbering. One thread replaces the mark of the
+/// parent with one compare-and-swap and increments the generation; the other threads spin until the process is numbered.
 fn claim(mark: &AtomicU64, process: u64, generation: &AtomicU64) -> u64 {
     const CLAIMED: u64 = 1;
     const NUMBERED: u64 = 2;
@@ -40,11 +40,11 @@ fn claim(mark: &AtomicU64, process: u64, generation: &AtomicU64) -> u64 {
     }
 }
 
-/// A page that the kernel empties in a child, if it can.
+/// Maps a page that the kernel clears in a child; `None` if the kernel does not support this.
 #[cfg(target_os = "linux")]
 fn wiped_page() -> Option<usize> {
-    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing that exists; it is never unmapped.
-    // madvise only sets a flag on the mapping just made.
+    // SAFETY: a new anonymous mapping at an address that the kernel chooses overlaps no memory in use, and is never unmapped.
+    // madvise sets a flag of this mapping.
     unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn threads_that_use_the_engine_first_at_once_agree_on_one_generation() {
         const THREADS: usize = 4;
-        // 0 is a page that the kernel empties; else a process, and the mark that its parent left.
+        // Process 0 is the case of a page that the kernel clears; the others are pids with the mark of their parent.
         for (process, left) in [(0, 0), (7, 0), (7, 6 << 2 | 2), (7, 6 << 2 | 1)] {
             for _ in 0..500 {
                 let (mark, generation) = (AtomicU64::new(left), AtomicU64::new(4));

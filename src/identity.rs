@@ -1,5 +1,5 @@
-//! By what a process knows a copy of this library, whatever the file is called: a note in the ELF image that each program and
-//! shared object that has the engine carries, and that stays when the file is renamed, stripped or deleted.
+//! The ELF note that identifies a copy of this library. Each program and shared object with the engine contains the note, and a
+//! renamed, stripped or deleted file keeps it.
 
 /// An ELF note: the lengths of name and description, the type, the name with its NUL, padded to four bytes.
 #[repr(C, align(4))]
@@ -11,13 +11,13 @@ pub struct Note {
     name: [u8; 20],
 }
 
-/// The note of this copy. What opens a store uses it, so no linker leaves it out.
+/// The note of this copy. The code that opens a store refers to it, so no linker removes it.
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".note.mcp_state"))]
 pub static NOTE: Note = Note { name_length: 17, description_length: 0, kind: 1, name: *b"mcp-state engine\0\0\0\0" };
 
 impl Note {
-    /// The bytes of the note as they stand in an image.
+    /// Returns the bytes of the note in an ELF image.
     pub fn bytes(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         let numbers = [self.name_length, self.description_length, self.kind].map(u32::to_ne_bytes);

@@ -1,4 +1,4 @@
-//! The names things go by: session ids, owner tokens, JSON-RPC ids, and the digests that rows are keyed with.
+//! Identifiers: session ids, owner tokens, JSON-RPC ids, and the digests in the keys of rows.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::error::InvalidArgument;
 /// The longest session id, in bytes.
 pub(crate) const MAX_SESSION_ID: usize = 255;
 
-/// The longest string a JSON-RPC id may be, in bytes.
+/// The longest string that may be a JSON-RPC id, in bytes.
 const MAX_REQUEST_ID: usize = 255;
 
 /// An `Mcp-Session-Id`: 1 to 255 visible ASCII characters (MCP 2025-11-25, transports, session management).
@@ -18,7 +18,12 @@ const MAX_REQUEST_ID: usize = 255;
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Checks `id`.
+    /// Makes a session id of `id`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`] if `id` is empty, longer than 255 bytes, or has a character outside 0x21 to 0x7e. The error shows the
+    /// first eight characters.
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidArgument> {
         let id = id.into();
         let reason = if id.is_empty() {
@@ -33,22 +38,22 @@ impl SessionId {
         Err(InvalidArgument::new("session id", id, reason))
     }
 
-    /// A random id: a version 4 UUID.
+    /// Makes a random id: a version 4 UUID, with 122 random bits from the operating system.
     pub fn random() -> Self {
         Self(uuid::Uuid::new_v4().to_string())
     }
 
-    /// The id of the waiting room's record: no session can have it.
+    /// The id of the record that counts waiting exchanges. A session id cannot contain its space.
     pub(crate) fn of_room() -> Self {
         Self("waiting room".to_owned())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id cut to its first eight characters, for logs and messages: whoever has a whole id has the session.
+    /// Returns the first eight characters of the id, for logs and messages. The whole id is a secret: it opens the session.
     pub fn shortened(&self) -> String {
         match self.0.get(..8) {
             Some(head) if self.0.len() > 8 => format!("{head}…"),
@@ -63,10 +68,10 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Names an owner: 128 random bits, written as 32 hexadecimal digits. Whoever has it acts for the owner, so comparing takes the
-/// same time whatever is different.
+/// The token of an owner: 128 random bits, written as 32 hexadecimal digits. The token is a secret, since it allows to act for the
+/// owner (G3), so a comparison takes constant time.
 #[derive(Clone, Copy, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::derived_hash_with_manual_eq, reason = "what is equal has equal bytes")]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "equal tokens have equal bytes")]
 pub struct OwnerToken(pub(crate) [u8; 16]);
 
 impl PartialEq for OwnerToken {
@@ -77,19 +82,23 @@ impl PartialEq for OwnerToken {
 }
 
 impl OwnerToken {
-    /// A new random token.
+    /// Makes a random token.
     pub(crate) fn random() -> Self {
         Self(random_bytes())
     }
 
-    /// Reads 32 hexadecimal digits.
+    /// Parses the 32 hexadecimal digits that `attach` returned.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`] if `text` has any other form. The error shows the first eight characters.
     pub fn parse(text: &str) -> Result<Self, InvalidArgument> {
         uuid::Uuid::try_parse(text).ok().filter(|_| text.len() == 32).map(|uuid| Self(uuid.into_bytes())).ok_or_else(
             || InvalidArgument::new("owner token", text, "it must be the 32 hexadecimal digits that attach returned"),
         )
     }
 
-    /// The token's first eight digits, for logs and messages.
+    /// Returns the first eight digits of the token, for logs and messages.
     pub fn shortened(&self) -> String {
         format!("{}…", &self.to_string()[..8])
     }
@@ -107,7 +116,7 @@ impl fmt::Debug for OwnerToken {
     }
 }
 
-/// A JSON-RPC id of a client's request. It is typed: `1` is not `"1"`.
+/// The JSON-RPC id of a client's request. The id is typed: `1` differs from `"1"` (G6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestId {
     /// A number.
@@ -150,8 +159,8 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// 128 bits of SHA-256: what rows of a session, a principal, a topic or a nonce are keyed with. A client cannot choose names
-/// that collide, and the name itself stands in the row.
+/// 128 bits of SHA-256: the key of the rows of a session, a principal, a topic or a single-use key. A client cannot choose names
+/// that collide, and the row also holds the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub(crate) [u8; 16]);
 
@@ -163,7 +172,7 @@ impl Digest {
     }
 }
 
-/// `N` bytes from the operating system's random source.
+/// Returns `N` bytes from the operating system's random source.
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has a random source");
@@ -193,7 +202,7 @@ mod tests {
         }
     }
 
-    /// 128 bits as they are drawn: the session id's without the six that say that it is a version 4 UUID.
+    /// The 128 bits of a random token and of a random session id. Six bits of the id are those of a version 4 UUID.
     fn drawn() -> [[u8; 16]; 2] {
         let id = uuid::Uuid::parse_str(SessionId::random().as_str()).unwrap();
         assert_eq!(id.get_version_num(), 4);
@@ -216,7 +225,7 @@ mod tests {
         // Six standard deviations: for 250 bits, one false alarm in two million runs.
         let leans = |ones: usize| ones.abs_diff(COUNT / 2) > 6 * (COUNT as f64).sqrt() as usize / 2;
         let leaning = ones.map(|bits| bits.iter().filter(|&&ones| leans(ones)).count());
-        assert_eq!(leaning, [0, 6], "only the six bits of a UUID that say what it is");
+        assert_eq!(leaning, [0, 6], "only the version and variant bits of a UUID are constant");
     }
 
     #[test]
@@ -226,23 +235,23 @@ mod tests {
         let mut ends = [0; 2];
         // SAFETY: `ends` is writable.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-        // SAFETY: both descriptors are new and nobody else's.
+        // SAFETY: both descriptors are new, and no other value owns them.
         let [mut reader, mut writer] =
             ends.map(|end| unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(end) });
         drawn();
-        // SAFETY: the child draws numbers, writes them and ends: it takes no lock that another thread may hold.
+        // SAFETY: the child only draws random bytes, writes them and ends. It takes no lock that another thread may hold.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let numbers: [[u8; 16]; COUNT] = std::array::from_fn(|_| random_bytes());
             let written = writer.write_all(numbers.as_flattened()).is_ok();
-            // SAFETY: ends the process at once.
+            // SAFETY: the call ends the process and runs no destructor.
             unsafe { libc::_exit(i32::from(!written)) };
         }
         drop(writer);
         let ours: std::collections::HashSet<[u8; 16]> = (0..COUNT).map(|_| random_bytes()).collect();
         let mut theirs = Vec::new();
         reader.read_to_end(&mut theirs).unwrap();
-        // SAFETY: the child is this process's own; no status is wanted.
+        // SAFETY: the child belongs to this process, and a null status is allowed.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         let (theirs, rest) = theirs.as_chunks::<16>();
         assert!(rest.is_empty() && theirs.len() == COUNT);

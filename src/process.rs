@@ -1,9 +1,9 @@
-//! Processes as owners name them, and whether they are still there.
+//! The identity of processes, and whether a process is alive.
 //!
-//! A pid alone is not a name: it is reused. A process is its pid, the time it was started and the pid namespace it lives in.
-//! `/proc` is believed only where it shows this process under its own pid: a container may see the `/proc` of another pid
-//! namespace, in which every pid means another process. Of a process in another namespace, or where `/proc` is not believed,
-//! nothing can be said: its lease is the only sign of life.
+//! The kernel reuses pids. So a process is identified by its pid, its start time and its pid namespace. `/proc` is trusted only if
+//! it shows this process under its own pid: a container may have the `/proc` of another pid namespace, in which a pid belongs to
+//! another process. If `/proc` is not trusted, or the process is in another pid namespace, its state is unknown, and only its
+//! lease tells whether it is alive.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -13,48 +13,49 @@ use parking_lot::Mutex;
 use crate::ids::Digest;
 use crate::{fault, fork};
 
-/// Names a process for as long as the machine runs.
+/// The identity of a process. No other process of the same boot has an equal one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Its number, 0 when it could not say more than that.
+    /// The pid; 0 if the start time or the namespace is unknown.
     pub pid: u32,
-    /// Clock ticks from boot to its start.
+    /// The start time, in clock ticks since boot.
     pub started: u64,
-    /// Its pid namespace: the inode, mixed with a digest of the machine's boot id, since inodes repeat on other machines.
+    /// The pid namespace: its inode, combined with a digest of the boot id, since machines have equal inodes.
     pub namespace: u64,
 }
 
-/// What is known of a process.
+/// Whether a process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It runs (or is stopped, or a zombie's parent has not looked yet: it has not ended).
+    /// The process runs or is stopped.
     Alive,
-    /// It has ended.
+    /// The process has ended; it may be a zombie.
     Dead,
-    /// It cannot be seen from here.
+    /// This process cannot observe the other one.
     Unknown,
 }
 
 impl Process {
-    /// The calling process.
+    /// Returns the identity of the calling process. After a fork, the child has another one.
     pub fn current() -> Self {
         static CURRENT: Mutex<Option<(u64, Process)>> = Mutex::new(None);
         let generation = fork::generation();
-        // Held by another thread during a fork, the lock is never free again: then this process looks each time.
+        // The child of a fork never gets a lock that another thread held. It then reads /proc at each call.
         let Some(mut current) = CURRENT.try_lock_for(std::time::Duration::from_millis(1)) else {
-            return Self::look();
+            return Self::read();
         };
         match *current {
             Some((seen, process)) if seen == generation => process,
             _ => {
-                let process = Self::look();
+                let process = Self::read();
                 *current = Some((generation, process));
                 process
             }
         }
     }
 
-    fn look() -> Self {
+    /// Reads the identity of this process from `/proc`.
+    fn read() -> Self {
         let pid = std::process::id();
         match (Stat::of("self"), pid_namespace()) {
             (Some(stat), Some(inode)) if stat.pid == pid && is_of_our_namespace() => {
@@ -64,7 +65,7 @@ impl Process {
         }
     }
 
-    /// Whether the process is still there.
+    /// Returns whether the process is alive. The engine releases the owners of a dead process.
     pub fn liveness(&self) -> Liveness {
         let current = Self::current();
         if self.pid == 0 || current.pid == 0 || self.namespace != current.namespace {
@@ -76,38 +77,37 @@ impl Process {
         match Stat::of(&self.pid.to_string()) {
             Some(stat) if stat.started.abs_diff(self.started) <= SAME_START && !stat.ended => Liveness::Alive,
             Some(_) => Liveness::Dead,
-            // A mount of /proc with hidepid shows other users' processes to nobody.
+            // /proc mounted with hidepid does not show the processes of other users.
             None if process_exists(self.pid) => Liveness::Unknown,
             None => Liveness::Dead,
         }
     }
 }
 
-/// How many clock ticks two reports of one start may differ: emulators and sandboxes work the start of their own processes out
-/// from other clocks than the kernel's. A pid is not used again within so short a time: the kernel would have to start as many
-/// processes as there are pids.
+/// The greatest difference of two reports of one start time, in clock ticks. Emulators and sandboxes compute start times from other
+/// clocks than the kernel. The kernel does not reuse a pid within this time, since it uses all others first.
 const SAME_START: u64 = 10;
 
-/// Whether `/proc` is mounted for the pid namespace that this process lives in, as far as the kernel says: the processes of an
-/// inner namespace have one pid for each namespace from that of the mount down to their own.
+/// Whether `/proc` is mounted for the pid namespace of this process. `NSpid` lists the pids of a process from the namespace of the
+/// mount down to its own, so one pid means that both are equal. Kernels without `NSpid` count as a match.
 fn is_of_our_namespace() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix("NSpid:")).is_none_or(|pids| pids.split_whitespace().count() == 1)
 }
 
-/// Part of a digest of the boot id.
+/// Returns 64 bits of a digest of the boot id.
 fn this_boot() -> u64 {
     let Digest(digest) = Digest::of(boot_id().as_bytes());
     u64::from_le_bytes(digest[..8].try_into().expect("8 of 16 bytes"))
 }
 
-/// The inode of this process's pid namespace.
+/// Returns the inode of this process's pid namespace.
 pub(crate) fn pid_namespace() -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino())
 }
 
-/// A random number of this boot of the machine, from the kernel.
+/// Returns the kernel's random id of this boot; empty if it cannot be read.
 pub(crate) fn boot_id() -> String {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     BOOT_ID
@@ -118,19 +118,19 @@ pub(crate) fn boot_id() -> String {
         .clone()
 }
 
-/// Whether both are the id of one boot: one that could not be read is like no other.
+/// Whether both are the id of one boot. An id that could not be read equals no other.
 pub(crate) fn is_same_boot(one: &str, other: &str) -> bool {
     !one.is_empty() && one == other
 }
 
-/// How far the boot clock of this process's time namespace is from the machine's, in milliseconds.
+/// Returns the offset of the boot clock in this process's time namespace, in milliseconds.
 pub(crate) fn time_offset() -> i64 {
     let pretended = fault::pretended("TIME_OFFSET_MS").and_then(|text| text.parse().ok());
     let read = || parse_time_offset(&fs::read_to_string("/proc/self/timens_offsets").ok()?);
     pretended.or_else(read).unwrap_or(0)
 }
 
-/// Lines of a clock's name, seconds and nanoseconds (time_namespaces(7)).
+/// Parses lines with the name of a clock, seconds and nanoseconds (time_namespaces(7)).
 fn parse_time_offset(text: &str) -> Option<i64> {
     let line = text.lines().find(|line| line.starts_with("boottime"))?;
     let mut numbers = line.split_whitespace().skip(1).map(str::parse::<i64>);
@@ -138,14 +138,14 @@ fn parse_time_offset(text: &str) -> Option<i64> {
     Some(seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000))
 }
 
-/// The process that holds an exclusive `flock` on a file, as the kernel's list of locks shows it.
+/// Returns the process that holds an exclusive `flock` on a file, from `/proc/locks`.
 pub(crate) fn who_locks(file: &fs::File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let inode = file.metadata().ok()?.ino();
     find_lock(&fs::read_to_string("/proc/locks").ok()?, inode)
 }
 
-/// Whether any process that can be seen from here has a `flock` on a file.
+/// Whether `/proc/locks` shows a `flock` on a file.
 pub(crate) fn is_locked(file: &fs::File) -> bool {
     use std::os::unix::fs::MetadataExt;
     let Ok(metadata) = file.metadata() else { return false };
@@ -157,28 +157,28 @@ pub(crate) fn is_locked(file: &fs::File) -> bool {
     })
 }
 
-/// Lines such as `1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF` (proc_locks(5)); a process that cannot be seen from here has no
-/// positive number. Devices are not compared: some file systems show another one here.
+/// Parses lines such as `1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF` (proc_locks(5)). The kernel writes no positive pid for a
+/// process of another pid namespace. Devices are not compared, since some file systems show another one here.
 fn find_lock(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let ["FLOCK", _, "WRITE", pid, place] = fields.get(1..6)? else { return None };
-        let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
-        pid.parse().ok().filter(|&pid| is_it && pid > 0)
+        let is_match = place.rsplit(':').next()?.parse() == Ok(inode);
+        pid.parse().ok().filter(|&pid| is_match && pid > 0)
     })
 }
 
 fn process_exists(pid: u32) -> bool {
-    // SAFETY: signal 0 is sent to nobody; the call only checks.
+    // SAFETY: kill with signal 0 sends no signal and only checks the pid.
     let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
     found || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-/// The kernel's flag of a process that is on its way out (`PF_EXITING`). A killed process closes its sockets, so that its client
-/// can answer somebody else, a moment before it is a zombie.
+/// The kernel's flag of an exiting process (`PF_EXITING`). A killed process closes its sockets before it becomes a zombie, so its
+/// client may already send the answer to another process.
 const EXITING: u64 = 0x4;
 
-/// What `/proc/PID/stat` says of a process.
+/// The fields of `/proc/PID/stat`.
 struct Stat {
     pid: u32,
     started: u64,
@@ -190,7 +190,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The command in parentheses may hold anything; fields are counted from behind its last parenthesis (proc(5)).
+    /// The command in parentheses may contain any character, so fields are counted from the last parenthesis on (proc(5)).
     fn parse(line: &str) -> Option<Self> {
         let pid = line.split_whitespace().next()?.parse().ok()?;
         let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What can be set: limits, times and policies, with their defaults (docs/design.md, section 3).
+//! The settings of a store: limits, times and policies, with their defaults (docs/settings.md).
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ macro_rules! limits {
         pub enum Limit { $(#[doc = $doc] $variant,)* }
 
         impl Limit {
-            /// All limits, in the order they are documented.
+            /// All limits, in the order of docs/settings.md.
             pub const ALL: &'static [Limit] = &[$(Limit::$variant,)*];
 
-            /// The limit of this name.
+            /// Returns the limit with this name, such as `max_owners`.
             pub fn named(name: &str) -> Option<Limit> {
                 match name {
                     $($option => Some(Limit::$variant),)*
@@ -23,13 +23,13 @@ macro_rules! limits {
                 }
             }
 
-            /// The limit's name: the option of the DSN and, with `mcp_state.` before it, the ini setting.
+            /// Returns the name of the limit: an option of the DSN and, with the prefix `mcp_state.`, an ini setting.
             pub const fn name(self) -> &'static str { match self { $(Limit::$variant => $option,)* } }
 
-            /// The limit when nothing is set.
+            /// Returns the default value of the limit.
             pub const fn default_value(self) -> u64 { match self { $(Limit::$variant => $default,)* } }
 
-            /// What the limit bounds.
+            /// Returns what the limit bounds, in one sentence.
             pub const fn description(self) -> &'static str { match self { $(Limit::$variant => $doc,)* } }
 
             pub(crate) fn advice(self) -> &'static str { match self { $(Limit::$variant => $advice,)* } }
@@ -59,7 +59,7 @@ limits! {
     OnceKeys "max_once_keys" = 100_000, "Single-use keys that are remembered in one store.", "remember them for a shorter time, or raise the limit";
 }
 
-/// The most that `max_owner_messages` can be: a record that claims more than that is damaged.
+/// The greatest `max_owner_messages`. A record with a longer queue is damaged.
 pub(crate) const MAX_QUEUE: u64 = 1 << 20;
 
 impl fmt::Display for Limit {
@@ -68,46 +68,46 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What `create_session` does when the store has `max_sessions` already.
+/// What `create_session` does if the store already has `max_sessions` sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// The longest-idle session without a living owner gives way, if it has been idle for a minute.
+    /// Evicts the longest-idle session without a living owner, if it has been idle for a minute.
     #[default]
     Evict,
-    /// The new session is refused.
+    /// Refuses the new session with [`LimitExceeded`](crate::LimitExceeded).
     Reject,
 }
 
-/// What a commit survives.
+/// What a committed operation survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of every process, but not of the machine.
+    /// The end of every process, but not a crash of the machine.
     None,
-    /// The machine's, too: each commit is written to the disk.
+    /// A crash of the machine, too: each commit is written to the disk.
     Sync,
 }
 
-/// The settings of a store as one process uses it.
+/// The settings of a store in one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     limits: Vec<u64>,
-    /// Idle time after which a session expires.
+    /// The idle time after which a session expires, in milliseconds.
     pub ttl_ms: Millis,
-    /// How long an owner may be silent before its process is looked for.
+    /// The lease of an owner: after so many milliseconds without an operation, the engine checks whether its process is alive.
     pub lease_ms: Millis,
-    /// How long a server's request waits for its answer when the caller does not say.
+    /// The time until a pending request times out if the caller gives no timeout, in milliseconds.
     pub request_timeout_ms: Millis,
-    /// What gives way when the store has `max_sessions`.
+    /// The policy at `max_sessions`.
     pub on_full: OnFull,
-    /// What a commit survives; by default what fits the place: `sync` in a directory, `none` in shared memory.
+    /// What a commit survives. The default is `sync` in a directory and `none` in shared memory.
     pub durability: Option<Durability>,
-    /// Whether a store that is not durable writes its pages through its map: several times as fast, in memory that is taken when the
-    /// store is made, and within reach of a stray pointer of any process that uses it (docs/adr/0012-optional-write-map.md).
-    /// By default as the store is, and a new one does not.
+    /// Whether a store with durability `none` writes through its memory map (`MDB_WRITEMAP`). This is several times as fast, but all
+    /// its memory is allocated when the store is made, and a stray pointer of any process that uses the store may damage it
+    /// (docs/adr/0012-optional-write-map.md). By default an existing store keeps its mode, and a new one has no write map.
     pub write_map: Option<bool>,
-    /// A group that shares the store's files (name or number); by default they are their owner's alone.
+    /// The group that shares the store's files (name or number). By default only their owner has access.
     pub group: Option<String>,
-    /// Whether the store is only looked at: it is neither made nor begun afresh. Not for a DSN.
+    /// Whether only an existing store is opened, which is neither made nor replaced. No option of a DSN sets this.
     pub(crate) is_look: bool,
 }
 
@@ -128,12 +128,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The value of `limit`.
+    /// Returns the value of `limit`, in its unit: bytes, or a count.
     pub fn limit(&self, limit: Limit) -> u64 {
         self.limits[limit as usize]
     }
 
-    /// Sets `limit`.
+    /// Sets `limit` to `value`. `max_owner_messages` is at most 1,048,576.
     pub fn set_limit(&mut self, limit: Limit, value: u64) {
         self.limits[limit as usize] = if limit == Limit::OwnerMessages { value.min(MAX_QUEUE) } else { value };
     }

@@ -1,13 +1,12 @@
-//! What a store counts, over all processes and for as long as its files live.
+//! The statistics of a store: counters that all processes share and that last as long as the store's files.
 //!
-//! Counters are added to without a transaction: they may miss what a killed process was about to count, and nothing depends
-//! on them.
+//! A counter changes outside of transactions, so it may miss an event if the process is killed. No operation depends on a counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counter::Counter;
 
-/// Room for counters to come, so that the file's layout stays.
+/// The number of counters in the file layout, with space for future ones.
 const ROOM: usize = 64;
 
 /// The counters' values.
@@ -22,17 +21,17 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Adds to a counter.
+    /// Adds `by` to a counter.
     pub(crate) fn add(&self, counter: Counter, by: u64) {
         self.0[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
-    /// A counter's value, which is 0 then.
+    /// Returns a counter's value and sets it to 0.
     pub(crate) fn take(&self, counter: Counter) -> u64 {
         self.0[counter as usize].swap(0, Ordering::Relaxed)
     }
 
-    /// A counter's value.
+    /// Returns a counter's value.
     pub(crate) fn get(&self, counter: Counter) -> u64 {
         self.0[counter as usize].load(Ordering::Relaxed)
     }

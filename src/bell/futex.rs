@@ -1,4 +1,4 @@
-//! Sleeping on a word of memory that several processes map.
+//! Waits on a futex in memory that several processes map.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -31,7 +31,7 @@ mod platform {
     }
 }
 
-/// Where there is no futex: short sleeps that grow, behind the same interface.
+/// The same interface without futexes: the waiter polls, with pauses that double.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::sync::atomic::Ordering;

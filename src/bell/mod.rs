@@ -1,17 +1,17 @@
-//! Wake-ups: a writer rings after its commit, a waiter never misses it (G9).
+//! Wake-ups without loss (G9): a writer rings a bell after its commit, and no waiter misses the ring.
 //!
-//! A bell is a table of counters, in a file that every process maps or in the memory of one process; each owner of each session
-//! has one, chosen by hash, perhaps shared with others. Protocol:
+//! A bell is a table of counters, in a file that every process maps or in the memory of one process. A hash assigns one counter to
+//! each owner of each session, and several owners may share a counter. Protocol:
 //!
 //! * writer: commit, add one to the counter, wake its sleepers;
-//! * waiter: read the counter ([`Bell::listen`]), look at the state, sleep while the counter still has that value.
+//! * waiter: read the counter ([`Bell::listen`]), read the state, sleep while the counter still has that value.
 //!
-//! Whatever is committed after the look changes the counter before or during the sleep, so the sleep ends. A ring for somebody
-//! else who shares the counter costs one look. A writer killed between commit and ring is why every sleep is bounded by
-//! [`SLICE`].
+//! A commit after the state was read changes the counter before or during the sleep, so the sleep ends. A ring for another owner
+//! with the same counter costs one read of the state. A writer may be killed between commit and ring, so every sleep is bounded
+//! by [`SLICE`].
 //!
-//! Each counter has a count of its sleepers beside it, so that a ring nobody waits for makes no system call. A sleeper that is
-//! killed leaves its count behind: rings of that counter then make a call too many, nothing worse.
+//! Each counter has a count of its sleepers beside it, so that a ring without sleepers makes no system call. A killed sleeper stays
+//! counted; rings of its counter then make an unnecessary system call.
 
 mod counters;
 mod futex;
@@ -29,22 +29,22 @@ pub(crate) use crate::counter::Counter;
 
 use crate::ids::{Digest, OwnerToken};
 
-/// The longest sleep: the net for a writer that was killed between commit and ring.
+/// The longest sleep. It bounds the delay after a writer that was killed between commit and ring.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
 
-/// Whom to ring for, in a store.
+/// The waiters of a store that a ring wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ring {
     /// An owner of a record.
     Owner(Digest, OwnerToken),
-    /// Everybody who listens to a record: the listeners of a topic.
+    /// All listeners of a record, such as those of a topic.
     Record(Digest),
-    /// Everybody who listens to something that many records share.
+    /// All listeners of a value that many records share.
     Shared(Digest),
 }
 
 impl Ring {
-    /// The counter: tokens and digests are random already, so any of their bits spread evenly.
+    /// Returns the index of the counter. Tokens and digests are random, so any of their bits are evenly distributed.
     fn slot(self) -> usize {
         let word = |bytes: [u8; 16]| u64::from_le_bytes(bytes[..8].try_into().expect("8 of 16 bytes"));
         let hash = match self {
@@ -56,27 +56,27 @@ impl Ring {
     }
 }
 
-/// What a waiter heard: the counter's place and value before it looked at the state.
+/// The index and the value of a counter before the waiter read the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     slot: usize,
     value: u32,
 }
 
-/// How a sleep ended.
+/// The reason for the end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slept {
-    /// It was rung: look again.
+    /// The counter changed: read the state again.
     Rung,
-    /// The time was over: look again.
+    /// The timeout passed: read the state again.
     TimedOut,
     /// A signal arrived.
     Interrupted,
 }
 
-/// How many counters there are.
+/// The number of counters.
 const SLOTS: usize = 8192;
-/// Bytes before the first counter.
+/// The bytes before the first counter.
 const HEADER: usize = 4096;
 
 #[repr(C)]
@@ -85,15 +85,15 @@ struct Slot {
     sleepers: AtomicU32,
 }
 
-/// The first page: the generation's fate, and what the store counts.
+/// The first page: whether the generation is retired, the store's statistics, and the state of the writers' queue.
 #[repr(C)]
 struct Header {
     retired: AtomicU32,
     ballast_missing: AtomicU32,
     counters: Counters,
-    /// How many wait for a mutex of the store; killed ones stay counted.
+    /// The number of threads that wait for a mutex of the store. A killed thread stays counted.
     waiting: AtomicU32,
-    /// 1 while a writer may sleep until another one is done.
+    /// The futex of the writers' queue: 1 while a writer may sleep until another one has finished.
     turn: AtomicU32,
 }
 
@@ -102,16 +102,16 @@ pub(crate) struct Bell {
     map: NonNull<u8>,
 }
 
-// SAFETY: the mapping is only reached through atomics, and lives as long as the value.
+// SAFETY: all accesses to the mapping are atomic, and the mapping lives as long as the value.
 unsafe impl Send for Bell {}
 // SAFETY: as above.
 unsafe impl Sync for Bell {}
 
 impl Bell {
-    /// A bell's size in bytes; all of a file's is allocated before it is mapped.
+    /// The size of a bell in bytes. A file is fully allocated before it is mapped.
     pub(crate) const BYTES: u64 = (HEADER + SLOTS * size_of::<Slot>()) as u64;
 
-    /// A bell for all processes that map `file`, which must be at least [`Bell::BYTES`] long and allocated.
+    /// Maps the bell that all processes with `file` share. The file must have at least [`Bell::BYTES`] allocated bytes.
     pub(crate) fn in_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() < Self::BYTES {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the bell file is too short"));
@@ -119,14 +119,14 @@ impl Bell {
         Self::map(libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// A bell for the threads of this process.
+    /// Makes a bell for the threads of this process.
     pub(crate) fn in_memory() -> io::Result<Self> {
         Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
     fn map(flags: libc::c_int, file: libc::c_int) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory in use.
         let map = unsafe { libc::mmap(std::ptr::null_mut(), Self::BYTES as usize, protection, flags, file, 0) };
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -134,7 +134,7 @@ impl Bell {
         Ok(Self { map: NonNull::new(map.cast()).expect("a mapping is not at 0") })
     }
 
-    /// Wakes whoever listens for `ring`.
+    /// Wakes the waiters that listen for `ring`.
     pub(crate) fn ring(&self, ring: Ring) {
         let slot = self.slot(ring.slot());
         slot.value.fetch_add(1, Ordering::SeqCst);
@@ -143,7 +143,7 @@ impl Bell {
         }
     }
 
-    /// Takes the counter's value, to be compared when going to sleep.
+    /// Reads the counter. [`Bell::sleep`] compares the value of the ticket.
     pub(crate) fn listen(&self, ring: Ring) -> Ticket {
         let slot = ring.slot();
         Ticket { slot, value: self.slot(slot).value.load(Ordering::SeqCst) }
@@ -158,12 +158,12 @@ impl Bell {
         slept
     }
 
-    /// What the store counts; kept here because it lives as long as the store's files.
+    /// Returns the store's statistics, which last as long as the store's files.
     pub(crate) fn counters(&self) -> &Counters {
         &self.header().counters
     }
 
-    /// Says that the files beside this bell are no longer the store, and wakes everybody to see it.
+    /// Marks the generation of this bell as replaced, and wakes all waiters.
     pub(crate) fn retire(&self) {
         self.header().retired.store(1, Ordering::SeqCst);
         for slot in 0..SLOTS {
@@ -173,7 +173,7 @@ impl Bell {
         }
     }
 
-    /// For whoever is alone with the file: it is the store's, and nobody sleeps, whatever killed processes have left in it.
+    /// Clears the marks and counts that killed processes left. The caller must be the only process that has the file open.
     pub(crate) fn begin_anew(&self) {
         self.header().retired.store(0, Ordering::SeqCst);
         self.header().waiting.store(0, Ordering::SeqCst);
@@ -183,42 +183,42 @@ impl Bell {
         }
     }
 
-    /// Whether [`Bell::retire`] was called by any process.
+    /// Whether any process has called [`Bell::retire`].
     pub(crate) fn is_retired(&self) -> bool {
         self.header().retired.load(Ordering::SeqCst) != 0
     }
 
-    /// Says whether the store's ballast has been given up, and not been taken back whole.
+    /// Records whether a part of the store's ballast was released and not yet allocated again.
     pub(crate) fn set_ballast_missing(&self, missing: bool) {
         self.header().ballast_missing.store(missing.into(), Ordering::SeqCst);
     }
 
-    /// Whether the ballast is missing, by any process's word.
+    /// Whether any process has recorded that the ballast is missing.
     pub(crate) fn is_ballast_missing(&self) -> bool {
         self.header().ballast_missing.load(Ordering::Relaxed) != 0
     }
 
-    /// Counts who begins (1) or ends (-1) to wait for a mutex of the store.
+    /// Counts a thread that begins (1) or ends (-1) to wait for a mutex of the store.
     pub(crate) fn count_waiting(&self, by: i32) {
         self.header().waiting.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
     }
 
-    /// Whether anybody waits for a mutex of the store.
+    /// Whether any thread waits for a mutex of the store.
     pub(crate) fn is_anybody_waiting(&self) -> bool {
         self.header().waiting.load(Ordering::SeqCst) != 0
     }
 
-    /// Says that a writer is about to sleep until another one is done; to be followed by a look whether that is still needed.
+    /// Announces that this writer is about to sleep in the writers' queue. The caller must then check again whether it has to wait.
     pub(crate) fn want_turn(&self) {
         self.header().turn.store(1, Ordering::SeqCst);
     }
 
-    /// Sleeps until a writer is done that sees what [`Bell::want_turn`] said, for at most `timeout`.
+    /// Sleeps until a writer that observed [`Bell::want_turn`] has finished, for at most `timeout`.
     pub(crate) fn await_turn(&self, timeout: Duration) {
         futex::sleep(&self.header().turn, 1, timeout);
     }
 
-    /// Wakes one of the writers that sleep, if there may be any.
+    /// Wakes one sleeping writer, if any has announced itself.
     pub(crate) fn give_turn(&self) {
         let turn = &self.header().turn;
         if turn.load(Ordering::SeqCst) != 0 && turn.swap(0, Ordering::SeqCst) != 0 {
@@ -226,7 +226,7 @@ impl Bell {
         }
     }
 
-    /// Takes what is meant for a sleeper, as one does that is woken and killed.
+    /// Consumes the wake-up of a sleeper, as a sleeper does that is woken and then killed.
     #[cfg(test)]
     pub(crate) fn lose_turn(&self) {
         self.header().turn.store(0, Ordering::SeqCst);
@@ -239,15 +239,14 @@ impl Bell {
 
     fn slot(&self, slot: usize) -> &Slot {
         assert!(slot < SLOTS);
-        // SAFETY: BYTES leaves room for SLOTS slots behind the header, which keeps their alignment; any bytes are valid
-        // atomics.
+        // SAFETY: BYTES includes SLOTS slots behind the header, whose size keeps them aligned; any bytes are valid atomics.
         unsafe { self.map.add(HEADER).cast::<Slot>().add(slot).as_ref() }
     }
 }
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        // SAFETY: map() made this mapping with this length, and no reference into it outlives self.
+        // SAFETY: `map` made this mapping with this length, and no reference into it outlives `self`.
         unsafe { libc::munmap(self.map.as_ptr().cast(), Self::BYTES as usize) };
     }
 }
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn g9_a_ring_ends_the_sleep_of_whoever_listened_before_it() {
+    fn g9_a_ring_ends_the_sleep_of_every_waiter_that_listened_before_it() {
         let bell = Arc::new(Bell::in_memory().unwrap());
         let ring = Ring::Record(Digest([1; 16]));
         // Before the sleep: the counter has another value already.

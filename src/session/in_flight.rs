@@ -89,7 +89,7 @@ impl Transition<'_> {
                 let number = self.record().in_flight[at].owner;
                 let index = self.record().owners.iter().position(|owner| owner.number == number);
                 let index = index.expect("an in-flight request ends with its owner");
-                let event = self.event(index);
+                let event = self.wake_owner(index);
                 let record = self.record_mut();
                 record.in_flight[at].cancelled = true;
                 record.owners[index].cancelled_at = event;

@@ -39,7 +39,7 @@ impl Transition<'_> {
         self.within(Limit::OwnerMessages, owner.tail - owner.head + 1)?;
         self.within(Limit::OwnerBytes, owner.bytes + bytes)?;
         self.within_session(bytes)?;
-        let event = self.event(index);
+        let event = self.wake_owner(index);
         let record = self.record_mut();
         record.message_bytes += bytes;
         let owner = &mut record.owners[index];
@@ -131,7 +131,7 @@ impl Transition<'_> {
     pub(super) fn announce_broadcasts(&mut self) {
         for index in 0..self.record().owners.len() {
             if self.record().owners[index].kind == OwnerKind::Stream {
-                let event = self.event(index);
+                let event = self.wake_owner(index);
                 self.edit().owners[index].message_at = event;
             }
         }

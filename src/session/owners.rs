@@ -108,7 +108,7 @@ impl Transition<'_> {
         // Broadcasts that wait are news to a new stream.
         let index = self.record().owners.len() - 1;
         if self.has_messages(index) {
-            let event = self.event(index);
+            let event = self.wake_owner(index);
             self.edit().owners[index].message_at = event;
         }
         Ok(())
@@ -263,8 +263,8 @@ impl Transition<'_> {
         owner.lease_until = now + owner.lease;
     }
 
-    /// The next event of the owner: wakes it and returns the event's number.
-    pub(super) fn event(&mut self, index: usize) -> u64 {
+    /// Gives the owner its next event, rings its bell so that a wait of it wakes, and returns the number of the event.
+    pub(super) fn wake_owner(&mut self, index: usize) -> u64 {
         let owner = &mut self.edit().owners[index];
         owner.events += 1;
         let (token, event) = (owner.token, owner.events);

@@ -252,7 +252,7 @@ impl Transition<'_> {
         }
         let bytes = payload.len() as u64;
         self.within_session(bytes)?;
-        let event = self.event(index);
+        let event = self.wake_owner(index);
         let record = self.record_mut();
         record.message_bytes += bytes;
         record.owners[index].resolved_at = event;
@@ -326,7 +326,7 @@ impl Transition<'_> {
             PendingState::TimedOut { .. } => Cancellation::TimedOut,
             PendingState::Cancelled { .. } => Cancellation::AlreadyCancelled,
             PendingState::Waiting => {
-                let event = self.event(index);
+                let event = self.wake_owner(index);
                 let record = self.record_mut();
                 record.owners[index].resolved_at = event;
                 record.pending[at].state = PendingState::Cancelled { event };
@@ -373,7 +373,7 @@ impl Transition<'_> {
             .collect();
         passed.sort_unstable();
         for (_, at) in passed {
-            let event = self.event(index);
+            let event = self.wake_owner(index);
             let record = self.edit();
             record.owners[index].resolved_at = event;
             record.pending[at].state = PendingState::TimedOut { event };

@@ -67,7 +67,7 @@ MUTANTS = [
         "cancelling undoes an answer", "G2", "pending.rs",
         "            PendingState::Answered { .. } => Cancellation::AlreadyAnswered,\n",
         "            PendingState::Answered { .. } => {\n"
-        "                let event = self.event(index);\n"
+        "                let event = self.wake_owner(index);\n"
         "                self.record_mut().pending[at].state = PendingState::Cancelled { event };\n"
         "                Cancellation::Cancelled\n            }\n",
     ),

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::json;
+use super::payload::Payload;
 use super::record::Record;
-use super::transition::{Payload, Transition};
+use super::transition::Transition;
 use crate::error::{InvalidArgument, StoreError};
 use crate::kind::{AttributeKey, Refusal, Step};
 use crate::settings::Limit;

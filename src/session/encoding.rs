@@ -15,9 +15,8 @@
 
 use std::collections::VecDeque;
 
-use super::owners::OwnerKind;
-use super::pending::LateReason;
 use super::record::{Broadcast, InFlight, Owner, Pending, PendingState, Record};
+use super::words::{LateReason, OwnerKind};
 use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::kind::IndexKey;
 use crate::process::Process;

@@ -4,8 +4,9 @@
 //! never waits for a writer and never keeps alive what nobody uses.
 
 use super::outgoing::unpack;
+use super::payload::Payload;
 use super::record::{Owner, PendingState};
-use super::transition::{Payload, Transition};
+use super::transition::Transition;
 use super::{OwnerKind, PendingInfo};
 use crate::clock::Millis;
 use crate::ids::RequestId;

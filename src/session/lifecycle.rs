@@ -228,9 +228,6 @@ impl Transition<'_> {
     }
 }
 
-/// Silence after which an owner is dead whatever its process says: at least this, and at least the session's TTL.
-pub(super) const LONGEST_SILENCE: Millis = 3_600_000;
-
 fn is_settled(record: &Record) -> bool {
     record.exchanges > 1
 }

@@ -20,6 +20,7 @@ mod model;
 mod outgoing;
 mod outlook;
 mod owners;
+mod payload;
 mod pending;
 mod record;
 mod room;
@@ -27,6 +28,7 @@ mod steady;
 #[cfg(test)]
 mod tests;
 mod transition;
+mod words;
 
 pub use attributes::Change;
 pub use encoding::UndecodableRecord;
@@ -34,10 +36,12 @@ pub use in_flight::{Begun, DuplicatePolicy, RequestCancellation};
 pub use inspect::{InspectedOwner, InspectedPending, InspectedRequest, Inspection};
 pub use lifecycle::NewRecord;
 pub use outgoing::Outgoing;
-pub use owners::{Detached, Interest, OwnerKind, Readiness};
-pub use pending::{Cancellation, Claim, Delivery, LateReason, PendingInfo, Registered, RequestMessage, Resolved};
+pub use owners::{Detached, Interest, Readiness};
+pub use payload::Payload;
+pub use pending::{Cancellation, Claim, Delivery, PendingInfo, Registered, RequestMessage, Resolved};
 pub use record::Record;
-pub use transition::{Decided, Effects, Handle, Payload, Session, Transition};
+pub use transition::{Decided, Effects, Handle, Session, Transition};
+pub use words::{LateReason, OwnerKind};
 
 pub use crate::kind::{
     AttributeKey, Census, Changes, Channel, Context, IndexKey, Population, RecordChange, Refusal, Step, StoreView,

@@ -4,9 +4,10 @@
 //! broadcast that an owner takes or peeks gets the next number in that owner's queue; while it is only peeked it stays under its
 //! own key, so that it can return.
 
-use super::owners::OwnerKind;
+use super::payload::Payload;
 use super::record::{Broadcast, Record};
-use super::transition::{Payload, Transition};
+use super::transition::Transition;
+use super::words::OwnerKind;
 use crate::error::StoreError;
 use crate::ids::OwnerToken;
 use crate::kind::Step;

@@ -3,8 +3,8 @@
 //! Whoever foresees a change need not look first, without keeping writers out, whether there is one. Nothing depends on whether
 //! it comes true: the operation decides by the record it finds.
 
-use super::owners::OwnerKind;
 use super::record::{Owner, Pending, PendingState, Record};
+use super::words::OwnerKind;
 use crate::ids::OwnerToken;
 use crate::process::Process;
 

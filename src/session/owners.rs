@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 
-use super::pending::LateReason;
+use super::payload::Payload;
 use super::record::{Owner, PendingState};
-use super::transition::{Payload, Transition, owner_expired};
+use super::transition::{Transition, owner_expired};
+use super::words::{LateReason, OwnerKind};
 use crate::clock::Millis;
 use crate::counter::Counter;
 use crate::error::StoreError;
@@ -15,15 +16,6 @@ use crate::ids::OwnerToken;
 use crate::kind::{Refusal, Step};
 use crate::process::Process;
 use crate::settings::Limit;
-
-/// How an owner delivers messages to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnerKind {
-    /// By a stream: it also takes broadcasts.
-    Stream,
-    /// By one JSON reply.
-    Reply,
-}
 
 /// What an owner left behind when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

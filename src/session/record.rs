@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::pending::LateReason;
+use super::payload::Payload;
+use super::words::{LateReason, OwnerKind};
 use crate::clock::Millis;
 use crate::error::StoreError;
 use crate::ids::{Digest, OwnerToken, RequestId};
 use crate::kind::IndexKey;
 use crate::process::Process;
-use crate::session::{OwnerKind, Payload};
 use crate::settings::MAX_QUEUE;
 
 /// About what of a record is there in every session, with its keys and what is remembered.

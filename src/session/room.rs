@@ -5,9 +5,10 @@
 //! evict or destroy it. A place ends as owners end: when its exchange leaves, or when its process has died, for which it is looked
 //! as soon as the room is full; where the process cannot be seen, the lease decides.
 
-use super::owners::OwnerKind;
+use super::payload::Payload;
 use super::record::Record;
-use super::transition::{Handle, Payload, Transition};
+use super::transition::{Handle, Transition};
+use super::words::OwnerKind;
 use crate::clock::Millis;
 use crate::error::LimitExceeded;
 use crate::ids::{Digest, OwnerToken, SessionId};

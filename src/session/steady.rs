@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
-use super::lifecycle::LONGEST_SILENCE;
 use super::record::{PendingState, Record};
 use crate::clock::Millis;
+
+/// Silence after which an owner is dead whatever its process says: at least this, and at least the session's TTL.
+const LONGEST_SILENCE: Millis = 3_600_000;
 
 /// The times around `now` at which an operation that found `before` and left `after` would have done the same.
 pub(super) fn steady(before: Option<&Record>, after: Option<&Record>, now: Millis) -> Range<Millis> {

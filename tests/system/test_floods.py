@@ -139,5 +139,45 @@ class Floods(unittest.IsolatedAsyncioTestCase):
         self.assertLessEqual(len(self.text(reply, id)), ATTRIBUTES)
 
 
+class NoMoreSessions(unittest.IsolatedAsyncioTestCase):
+    """300 clients come to a store that takes 200 sessions and lets none give way."""
+
+    MOST, CLIENTS, AT_ONCE = 200, 300, 8
+
+    async def initialize(self, http: HttpClient, id: int) -> tuple[int, dict[str, str], dict]:
+        params = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "flood", "version": "1"},
+        }
+        body = json.dumps({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        response = await asyncio.wait_for(http.request("POST", headers, body), 60)
+        return response.status, response.headers, json.loads(await asyncio.wait_for(response.body(), 60))
+
+    async def test_two_hundred_get_a_session_and_a_hundred_get_503_with_retry_after(self) -> None:
+        dsn = f"file://{{data}}/store?durability=none&max_sessions={self.MOST}&on_full=reject"
+        with PhpFpm(ROOT / "examples/server/public/index.php", workers=4, env={"MCP_STATE_DSN": dsn}) as php:
+            with Nginx(php) as nginx:
+                http = HttpClient(nginx.url + "/mcp")
+                self.addCleanup(http.close)
+                gate = asyncio.Semaphore(self.AT_ONCE)
+
+                async def one(id: int) -> tuple[int, int, dict[str, str], dict]:
+                    async with gate:
+                        return id, *await self.initialize(http, id)
+
+                answers = await asyncio.gather(*map(one, range(self.CLIENTS)))
+        served = [answer for answer in answers if answer[1] == 200]
+        refused = [answer for answer in answers if answer[1] == 503]
+        self.assertEqual((self.MOST, self.CLIENTS - self.MOST), (len(served), len(refused)))
+        self.assertEqual(self.MOST, len({headers["mcp-session-id"] for _, _, headers, _ in served}))
+        for id, _, headers, message in refused:
+            self.assertGreaterEqual(int(headers["retry-after"]), 1)
+            self.assertNotIn("mcp-session-id", headers)
+            self.assertEqual(("2.0", id), (message["jsonrpc"], message["id"]))
+            self.assertIn("max_sessions", message["error"]["message"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -30,6 +30,9 @@ final class HttpServer
 
     private readonly Protocol $protocol;
 
+    /** The id of the only request of the POST: a refusal of the whole POST responds to this request. */
+    private int|string|null $requestId = null;
+
     /**
      * @param \Closure(): Sessions    $sessions opens the store of the sessions
      * @param \Closure(string): mixed $log
@@ -82,20 +85,20 @@ final class HttpServer
                 default => $this->refuseMethod(),
             };
         } catch (RpcError $e) {
-            $this->send($e->status, Json::error(null, $e->getCode(), $e->getMessage()));
+            $this->send($e->status, Json::error($this->requestId, $e->getCode(), $e->getMessage()));
         } catch (InvalidArgument $e) {
-            $this->send(400, Json::error(null, RpcError::INVALID_REQUEST, $e->getMessage()));
+            $this->send(400, Json::error($this->requestId, RpcError::INVALID_REQUEST, $e->getMessage()));
         } catch (SessionNotFound) {
-            $this->send(404, Json::error(null, self::SESSION_NOT_FOUND, 'The session has ended.'));
+            $this->send(404, Json::error($this->requestId, self::SESSION_NOT_FOUND, 'The session has ended.'));
         } catch (ExceptionInterface $e) {
             ($this->log)((string) $e);
             header('Retry-After: 1');
-            $this->send(503, Json::error(null, self::STORE_UNAVAILABLE, $e->getMessage()));
+            $this->send(503, Json::error($this->requestId, self::STORE_UNAVAILABLE, $e->getMessage()));
         } catch (ClientGone $e) {
             ($this->log)($e->getMessage());
         } catch (\Throwable $e) {
             ($this->log)((string) $e);
-            $this->send(500, Json::error(null, RpcError::INTERNAL_ERROR, 'Internal error'));
+            $this->send(500, Json::error($this->requestId, RpcError::INTERNAL_ERROR, 'Internal error'));
         }
     }
 
@@ -106,6 +109,7 @@ final class HttpServer
             throw new RpcError(RpcError::INVALID_REQUEST, "The protocol version $version is not supported.", 400);
         }
         $post = Post::parse($body);
+        $this->requestId = count($post->requests) === 1 ? $post->requests[0]['id'] : null;
         $streams = array_filter($post->requests, $this->protocol->streams(...)) !== [];
         if ($post->requests !== []) {
             $this->checkAccept($streams ? 'text/event-stream' : 'application/json');

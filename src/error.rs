@@ -198,6 +198,14 @@ pub(crate) const LEAST_MAP: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// There is no such store, and whoever only looks makes none.
+    #[error(
+        "there is no store {store}: no process has used that server, database and prefix; name those that the servers use"
+    )]
+    Missing {
+        /// The store, without a password.
+        store: String,
+    },
     /// A system call on a file or directory failed.
     #[error("store {path}: cannot {action}: {source}")]
     Io {
@@ -370,6 +378,7 @@ impl StoreError {
             | StoreError::NoAddressSpace { .. }
             | StoreError::TooManyOpen { .. }
             | StoreError::Server { .. }
+            | StoreError::Missing { .. }
             | StoreError::Lmdb { .. } => ErrorKind::StoreUnavailable,
             StoreError::Full { .. } | StoreError::FileTooLarge { .. } | StoreError::NoRoomForMap { .. } => {
                 ErrorKind::StoreFull

@@ -33,6 +33,11 @@ impl Failure {
         Self { message: message.into(), status: NOT_FOUND, kind: None }
     }
 
+    /// Whether there is no such store or session.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.status == NOT_FOUND
+    }
+
     /// Whether the store's data is known to be damaged: then only a reset mends it.
     pub(crate) fn is_damage(&self) -> bool {
         self.kind == Some(ErrorKind::StoreCorrupt)
@@ -51,7 +56,9 @@ impl fmt::Display for Failure {
 
 impl From<mcp_state::Error> for Failure {
     fn from(error: mcp_state::Error) -> Self {
+        let is_missing = matches!(error, mcp_state::Error::Store(mcp_state::StoreError::Missing { .. }));
         let status = match error.kind() {
+            _ if is_missing => NOT_FOUND,
             ErrorKind::InvalidArgument | ErrorKind::InvalidDsn => USAGE,
             ErrorKind::SessionNotFound => NOT_FOUND,
             _ => FAILED,

@@ -11,6 +11,8 @@ use crate::{Result, named};
 
 pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_user_without_channels_waits_a_second_and_loses_nothing", without_channels),
+    ("who_lacks_rights_is_told_the_line_of_the_acl_that_gives_them", the_missing_line),
+    ("a_look_at_a_store_that_is_not_there_makes_nothing", a_look),
     ("g8_an_operation_that_fails_for_want_of_a_right_has_changed_nothing", without_one_right),
 ];
 
@@ -157,5 +159,62 @@ fn without_one_right() -> Result {
     assert!(refused > RIGHTS.len(), "rights that nothing needs: {refused}");
     limited.may(&USER)?;
     assert_eq!(limited.operator.contradictions()?, Vec::<String>::new());
+    Ok(())
+}
+
+/// What is said is right: who is given it lacks nothing more.
+fn the_missing_line() -> Result {
+    let mut limited = Limited::new()?;
+    limited.may(&USER)?;
+    let engine = limited.engine()?;
+    let session = named(&engine, "s");
+    let advised = |engine: &Engine| -> Result<Option<String>> {
+        let stats = engine.stats()?;
+        Ok(stats.place.into_iter().find(|(name, _)| *name == "missing_rights").map(|(_, rule)| rule))
+    };
+    assert_eq!(advised(&engine)?, None);
+    for (taken, given) in [
+        (&["resetchannels"][..], "&mcp-state:*"),
+        (&["-hset"], "+hset"),
+        (&["-xadd", "-zcount"], "+zcount +xadd"),
+        (&["-info"], "+info"),
+        (&["-publish"], "+publish"),
+    ] {
+        limited.may(&[&USER[..], taken].concat())?;
+        let rule = advised(&engine)?.ok_or_else(|| format!("{taken:?} is not missed"))?;
+        assert_eq!(rule, format!("ACL SETUSER mcp {given}"), "without {taken:?}");
+        let mut grant = redis::cmd("ACL");
+        grant.arg(rule.split(' ').skip(1).collect::<Vec<_>>());
+        grant.exec(&mut limited.link)?;
+        assert_eq!(advised(&engine)?, None, "{rule}");
+    }
+    // Errors say it too, of keys as of commands.
+    for (taken, given) in [(&["resetkeys", "~other:*"][..], "~mcp-state:*"), (&["-hset"], "+hset")] {
+        limited.may(&[&USER[..], taken].concat())?;
+        let error = session.attributes().set("a", "1").unwrap_err().to_string();
+        assert!(error.contains("ACL SETUSER mcp ") && error.contains(given), "{error}");
+    }
+    Ok(())
+}
+
+fn a_look() -> Result {
+    let mut limited = Limited::new()?;
+    let dsn = limited.server.dsn("prefix=typo:");
+    let before = limited.contents()?;
+    let error = Engine::open_existing(&dsn).err().ok_or("it is not there")?;
+    assert!(matches!(error, Error::Store(mcp_state::StoreError::Missing { .. })), "{error}");
+    assert!(error.to_string().contains("typo:"), "{error}");
+    assert!(limited.contents()? == before, "nothing was written");
+    let engine = Engine::open(&dsn)?;
+    named(&engine, "s");
+    let looking = Engine::open_existing(&dsn)?;
+    assert_eq!(looking.sessions(None, 9)?.len(), 1);
+    // One that goes while it is looked at stays away.
+    drop(engine);
+    Engine::reset(&dsn)?;
+    let _ = looking.stats();
+    let _ = Engine::open_existing(&dsn).map(|engine| engine.stats());
+    let keys: Vec<String> = redis::cmd("KEYS").arg("typo:*").query(&mut limited.link)?;
+    assert_eq!(keys, Vec::<String>::new());
     Ok(())
 }

@@ -214,7 +214,7 @@ fn other_layout() -> Result {
     let key = "mcp-state:{layout}";
     let own = store.server.command(&["GET", key]);
     assert_ne!(store.server.command(&["PTTL", key]), "-1", "it goes when nobody uses the store");
-    for (layout, advice) in [("99", "upgrade this one"), ("0", "reset the store"), ("x", "reset the store")] {
+    for (layout, advice) in [("99", "upgrade this one"), ("0", "go on with that one"), ("x", "use another prefix")] {
         store.server.command(&["SET", key, layout]);
         // Who is connected goes on; who comes is told.
         works(&session)?;

@@ -13,6 +13,7 @@ use crate::{Result, named};
 
 pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_wait_ends_by_the_process_s_own_clock_when_the_store_s_is_set_back", set_back),
+    ("a_wait_ends_in_time_whatever_becomes_of_the_server_s_clock", real_clock),
     ("a_signal_ends_a_sleep_on_a_server", signal),
 ];
 
@@ -47,6 +48,73 @@ fn set_back() -> Result {
     session.deliver_response(request, "1")?;
     assert_eq!(session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_secs(9))?.outcome, WaitedFor::Ready);
     Ok(())
+}
+
+/// In place of the C library's: as many seconds off as the file says that CLOCK_OFFSET names. It needs nothing of other libraries,
+/// since allocators ask for the time before there is anything else.
+const SHIFTED_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec real;
+    char text[32] = "0";
+    const char *path = getenv("CLOCK_OFFSET");
+    int file = path ? (int) syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file >= 0) {
+        syscall(SYS_read, file, text, sizeof text - 1);
+        syscall(SYS_close, file);
+    }
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &real);
+    now->tv_sec = real.tv_sec + atol(text);
+    now->tv_usec = real.tv_nsec / 1000;
+    (void) zone;
+    return 0;
+}
+"#;
+
+/// A real server, whose clock is set back while a question is open.
+fn real_clock() -> Result {
+    let directory = tempfile::tempdir()?;
+    let [source, library, offset] = ["clock.c", "clock.so", "offset"].map(|name| directory.path().join(name));
+    std::fs::write(&source, SHIFTED_CLOCK)?;
+    let compiled = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        eprintln!("left out: a server whose clock is set, for want of a C compiler (scripts/setup test installs it)");
+        return Ok(());
+    }
+    // At once, so that the server never reads half of it.
+    let set = |text: &str| {
+        let new = directory.path().join("new");
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, &offset)
+    };
+    set("0")?;
+    let words = [format!("LD_PRELOAD={}", library.display()), format!("CLOCK_OFFSET={}", offset.display())];
+    let server = RedisServer::run_by(&["env", &words[0], &words[1]], &[]);
+    let engine = Engine::open(&server.dsn(""))?;
+    let now = || server.command(&["TIME"]).lines().next().and_then(|seconds| seconds.parse::<i64>().ok());
+    let before = now().ok_or("the server tells the time")?;
+    let session = named(&engine, "s");
+    let owner = session.attach(OwnerKind::Stream, None)?;
+    let request = session.send_request(&owner, REQUEST, "", 60_000)?;
+    set("-3600")?;
+    assert!(now().is_some_and(|now| now < before - 3000), "its clock was set back");
+    let start = std::time::Instant::now();
+    let slice = session.wait_slice(&owner, Interest::RESOLUTION, 0, Duration::from_secs(3))?;
+    assert_ne!(slice.outcome, WaitedFor::Ready);
+    let waited = session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_millis(1500))?;
+    assert_eq!(waited.outcome, WaitedFor::Deadline);
+    assert!(start.elapsed() < Duration::from_secs(60), "not for the length of the step");
+    session.deliver_response(request, "1")?;
+    assert_eq!(session.wait(&owner, Interest::RESOLUTION, 0, Duration::from_secs(30))?.outcome, WaitedFor::Ready);
+    assert!(matches!(session.claim(&owner, request)?, mcp_state::Claim::Answered(_)));
+    set("0")?;
+    crate::works(&session)
 }
 
 extern "C" fn nothing(_: libc::c_int) {}

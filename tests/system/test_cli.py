@@ -555,11 +555,36 @@ class DoctorOnRedis(unittest.TestCase):
         answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
         return {finding["what"]: finding["level"] for finding in json.loads(answer.stdout)}
 
+    def test_a_look_at_a_store_that_is_not_there_makes_none(self) -> None:
+        with Redis() as redis:
+            for arguments in (["sessions"], ["stats"], ["stats", "--json"], ["show", "x"], ["watch"], ["gc"]):
+                command = [self.command, "--store", redis.dsn("prefix=typo:"), *arguments]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+                self.assertEqual(3, done.returncode, f"{arguments}: {done.stderr}")
+                self.assertIn("typo:", done.stderr)
+            found = self.findings(redis)
+            self.assertEqual("wrong", found["opening"])
+            self.assertEqual("", redis.ask("KEYS", "*"))
+
+    def test_a_user_without_info_is_told_so_and_not_to_empty_the_store(self) -> None:
+        with Redis() as redis:
+            redis.ask("SET", "mcp-state:{layout}", "1")
+            for rights, advice in (("-info", "+info"), ("resetchannels", "&mcp-state:*"), ("-hset", "+hset")):
+                redis.ask("ACL", "SETUSER", "mcp", "reset", "on", ">SECRET", "~mcp-state:*", "&mcp-state:*", "+@all", rights)
+                dsn = redis.dsn().replace("://", "://mcp:SECRET@")
+                command = [self.command, "--store", dsn, "doctor", "--deep", "--json", "--php", program("PHP", "php")]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+                findings = {finding["what"]: finding for finding in json.loads(done.stdout)}
+                self.assertIn(f"ACL SETUSER mcp {advice}", findings["rights"]["mend"])
+                self.assertNotIn("reset", done.stdout)
+
     def test_eviction_and_a_missing_limit_are_said_and_good_settings_are_good(self) -> None:
         with Redis("--maxmemory-policy", "allkeys-lru") as redis:
+            redis.ask("SET", "mcp-state:{layout}", "1")
             found = self.findings(redis)
             self.assertEqual(("wrong", "note", "note"), (found["eviction"], found["memory"], found["durability"]))
         with Redis("--maxmemory", "100mb", "--appendonly", "yes") as redis:
+            redis.ask("SET", "mcp-state:{layout}", "1")
             found = self.findings(redis)
             self.assertEqual(("ok", "ok", "ok"), (found["eviction"], found["memory"], found["durability"]))
 

@@ -26,6 +26,9 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
             let mend = match store.files {
                 Some(_) if failure.is_damage() => "servers get the same error; `mcp-state reset` makes an empty store",
                 Some(_) => "mend what the error names; servers may get the same. The sessions are untouched",
+                None if failure.is_missing() => {
+                    "name the store as the servers do; it is made when a server first uses it"
+                }
                 None => "servers get the same error, and answer 503",
             };
             report.wrong("opening", failure.to_string(), mend);
@@ -70,8 +73,12 @@ fn number(stats: &StoreStats, name: &str) -> u64 {
 
 /// What of the server's settings decides what becomes of sessions.
 fn redis(report: &mut Report, stats: &StoreStats) {
+    if let Some(rule) = place(stats, "missing_rights") {
+        let seen = "the user lacks rights: what needs them is slower, or fails";
+        report.wrong("rights", seen, format!("as the server's administrator: {rule}"));
+    }
     if let Some(problem) = place(stats, "problem") {
-        let mend = "let the user run INFO, or look yourself: maxmemory-policy must be noeviction";
+        let mend = "let the user run INFO (+info), or look yourself: maxmemory-policy must be noeviction";
         report.hint("server", format!("its settings cannot be seen: {problem}"), mend);
         return;
     }
@@ -114,7 +121,7 @@ fn redis(report: &mut Report, stats: &StoreStats) {
 
 fn stamp(report: &mut Report, files: &Files) {
     let Some(stamp) = files.stamp() else {
-        let mend = "stop the servers, or empty the store with `mcp-state reset`";
+        let mend = "the next finding says whether the store opens; where it does, the sessions are untouched";
         report.wrong("stamp", format!("{} cannot be read", files.path.join("stamp").display()), mend);
         return;
     };
@@ -247,10 +254,10 @@ fn contradictions(report: &mut Report, engine: &Engine) {
     match engine.contradictions() {
         Ok(found) if found.is_empty() => report.good("contents", "nothing contradicts itself"),
         Ok(found) => {
-            let mend = "please report this with the list; `mcp-state reset` makes an empty store";
+            let mend = "please report this with the list; destroy the sessions that it names, the others are whole";
             report.wrong("contents", found.join("\n"), mend);
         }
-        Err(error) => report.wrong("contents", error.to_string(), "`mcp-state reset` makes an empty store"),
+        Err(error) => report.wrong("contents", error.to_string(), mend_of(&error)),
     }
 }
 

@@ -22,7 +22,7 @@ use redis::{
 use super::SHARED_LIFE_MS;
 use super::connect::{Connector, Patience};
 use super::script::{Call, Packed, Script};
-use super::trouble::{OTHER_LAYOUT, begins, explain, is_lost, passes, said};
+use super::trouble::{NO_STORE, OTHER_LAYOUT, begins, explain, is_lost, missing_rights, passes, said, text};
 use crate::dsn::Server;
 use crate::error::{Error, StoreError};
 use crate::ids::random_bytes;
@@ -140,6 +140,8 @@ pub(super) struct Connections {
     connector: Connector,
     idle: Mutex<Vec<Idle>>,
     outage: Mutex<Option<Outage>>,
+    /// Whether the store is only looked at: it is not made.
+    is_look: bool,
 }
 
 /// A connection that nobody uses.
@@ -175,7 +177,12 @@ pub(super) struct Try {
 
 impl Connections {
     pub(super) fn new(server: Server) -> Self {
-        Self { connector: Connector { server }, idle: Mutex::default(), outage: Mutex::default() }
+        Self { connector: Connector { server }, idle: Mutex::default(), outage: Mutex::default(), is_look: false }
+    }
+
+    /// The same for whoever only looks at a store: one that is not there is an error, and stays away.
+    pub(super) fn to_look(server: Server) -> Self {
+        Self { is_look: true, ..Self::new(server) }
     }
 
     pub(super) fn server(&self) -> &Server {
@@ -308,11 +315,14 @@ impl Connections {
         format!("{}{{layout}}", self.server().prefix)
     }
 
-    /// Fails if the store has another layout; marks one that has none yet.
+    /// Fails if the store has another layout; marks one that has none yet, unless it is only looked at.
     fn check_layout(&self, link: &mut Link) -> RedisResult<()> {
         let key = self.layout_key();
         let found: Option<Vec<u8>> = redis::from_redis_value(link.ask(redis::cmd("GET").arg(&key))?)?;
         let Some(found) = found else {
+            if self.is_look {
+                return Err((ErrorKind::InvalidClientConfig, NO_STORE).into());
+            }
             // A server that cannot take it (a replica, a full one) says so when it is asked for more.
             let mut mark = redis::cmd("SET");
             let marked = link.ask(mark.arg(&key).arg(LAYOUT).arg("NX").arg("PX").arg(SHARED_LIFE_MS));
@@ -321,9 +331,9 @@ impl Connections {
         let found = String::from_utf8_lossy(&found).into_owned();
         let what = match found.parse::<u32>() {
             Ok(LAYOUT) => return Ok(()),
-            Ok(older) if older < LAYOUT => "an older mcp-state wrote it; let its processes end and reset the store, or",
+            Ok(older) if older < LAYOUT => "an older mcp-state wrote it; go on with that one, or",
             Ok(_) => "a newer mcp-state writes it; upgrade this one, or",
-            Err(_) => "mcp-state did not write that; reset the store, or",
+            Err(_) => "mcp-state did not write that;",
         };
         let reason = format!("its layout is {found:?}, here it is {LAYOUT}: {what} use another prefix");
         Err((ErrorKind::InvalidClientConfig, OTHER_LAYOUT, reason).into())
@@ -348,7 +358,25 @@ impl Connections {
         if let Some(reason) = error.detail().filter(|_| begins(error, OTHER_LAYOUT)) {
             return StoreError::Incompatible { path: self.server().to_string().into(), reason: reason.to_owned() };
         }
-        StoreError::Server { server: self.server().to_string(), reason: explain(error) }
+        if begins(error, NO_STORE) {
+            return StoreError::Missing { store: format!("{} with prefix {}", self.server(), self.server().prefix) };
+        }
+        let reason = match self.missing_rule(error) {
+            Some(rule) => format!("{}; give the user the rights that it lacks: {rule}", text(error)),
+            None => explain(error),
+        };
+        StoreError::Server { server: self.server().to_string(), reason }
+    }
+
+    /// The command that gives this user the rights whose lack is the error.
+    pub(super) fn missing_rule(&self, error: &RedisError) -> Option<String> {
+        let rights = missing_rights(error, &self.server().prefix)?;
+        Some(self.rule(&rights))
+    }
+
+    /// The command that gives this user rights.
+    pub(super) fn rule(&self, rights: &str) -> String {
+        format!("ACL SETUSER {} {rights}", self.server().user.as_deref().unwrap_or("default"))
     }
 
     /// The error for an operation of which nobody knows whether it was carried out.

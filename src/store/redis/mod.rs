@@ -191,8 +191,12 @@ impl ServerTime {
 }
 
 impl OfProcess {
-    fn new(server: &Server) -> Self {
-        let connections = Arc::new(Connections::new(server.clone()));
+    fn new(server: &Server, is_look: bool) -> Self {
+        let connections = match is_look {
+            true => Connections::to_look(server.clone()),
+            false => Connections::new(server.clone()),
+        };
+        let connections = Arc::new(connections);
         Self {
             fork_generation: fork::generation(),
             listener: Arc::new(Listener::new(connections.clone())),
@@ -227,7 +231,7 @@ struct Work<'w, K: Kind> {
 impl RedisStore {
     /// The store of a server. Nothing is sent before it is used.
     pub(crate) fn new(server: Server, settings: Settings, clock: Option<Arc<dyn Clock>>) -> Self {
-        let process = RwLock::new(Arc::new(OfProcess::new(&server)));
+        let process = RwLock::new(Arc::new(OfProcess::new(&server, settings.is_look)));
         Self { server, settings, clock, process }
     }
 
@@ -239,7 +243,10 @@ impl RedisStore {
         let mut current = self.process.write();
         if current.fork_generation != fork::generation() {
             // The parent goes on using these connections: they must not be closed properly from here.
-            std::mem::forget(std::mem::replace(&mut *current, Arc::new(OfProcess::new(&self.server))));
+            std::mem::forget(std::mem::replace(
+                &mut *current,
+                Arc::new(OfProcess::new(&self.server, self.settings.is_look)),
+            ));
         }
         std::mem::forget(process);
         current.clone()
@@ -853,8 +860,14 @@ impl RedisStore {
     pub(super) fn usage(&self) -> Result<Usage, StoreError> {
         let process = self.process();
         let view = self.view::<Session>(&process, None)?;
-        let memory = self.info("memory")?;
-        let number = |name: &str| memory.get::<u64>(name).unwrap_or(0);
+        // Who may not ask is told so by `describe`; all else is shown.
+        let memory = match self.info("memory") {
+            Err(error) if trouble::missing_rights(&error, "").is_none() => {
+                return Err(process.connections.unavailable(&error));
+            }
+            memory => memory.ok(),
+        };
+        let number = |name: &str| memory.as_ref().and_then(|memory| memory.get::<u64>(name)).unwrap_or(0);
         let limit = match number("maxmemory") {
             0 => number("total_system_memory"),
             limit => limit,
@@ -911,6 +924,7 @@ impl RedisStore {
 
     pub(super) fn describe(&self) -> Vec<(&'static str, String)> {
         let mut shown = vec![("place", self.server.to_string()), ("prefix", self.server.prefix.clone())];
+        shown.extend(self.missing_rights().map(|rule| ("missing_rights", rule)));
         let sections = [
             ("server", &["redis_version", "valkey_version", "redis_mode"][..]),
             ("replication", &["role", "connected_slaves"][..]),
@@ -924,7 +938,7 @@ impl RedisStore {
                     shown.extend(values);
                 }
                 Err(error) => {
-                    shown.push(("problem", error.to_string()));
+                    shown.push(("problem", self.process().connections.unavailable(&error).to_string()));
                     break;
                 }
             }
@@ -935,14 +949,56 @@ impl RedisStore {
 
 impl RedisStore {
     /// A section of what the server says of itself; of a cluster, one of its servers.
-    fn info(&self, section: &str) -> Result<redis::InfoDict, StoreError> {
+    fn info(&self, section: &str) -> Result<redis::InfoDict, RedisError> {
         let process = self.process();
         let connections = &process.connections;
-        let asked = connections.persist(|_| {
+        connections.persist(|_| {
             let mut connection = connections.connect_one(redis::ProtocolVersion::RESP2)?;
             redis::cmd("INFO").arg(section).query(&mut connection)
+        })
+    }
+
+    /// The command that gives this user the rights it lacks; nothing when it has all, or the server does not say.
+    fn missing_rights(&self) -> Option<String> {
+        let process = self.process();
+        let (key, channel) = (self.key("layout", ""), self.key("layout", "w"));
+        let answer = process.connections.read(|link| {
+            link.run(&script::RIGHTS, |command| {
+                command.arg(1).arg(&key).arg(&key).arg(&channel);
+            })
         });
-        asked.map_err(|error| connections.unavailable(&error))
+        type Refused = (usize, Vec<String>, Vec<String>);
+        let (of_keys, keyed, others) = redis::from_redis_value::<Option<Refused>>(answer.ok()?).ok()??;
+        let prefix = &self.server.prefix;
+        let mut rights = Vec::new();
+        if keyed.len() == of_keys {
+            rights.push(format!("~{prefix}*"));
+        } else {
+            rights.extend(keyed.iter().map(|command| format!("+{command}")));
+        }
+        for command in &others {
+            // The two want a channel as well, and what the server refuses says which of both is missing.
+            let right = match command.as_str() {
+                "publish" | "subscribe" => self.missing_for_channel(command, &channel),
+                _ => None,
+            };
+            rights.push(right.unwrap_or_else(|| format!("+{command}")));
+        }
+        rights.dedup();
+        (!rights.is_empty()).then(|| process.connections.rule(&rights.join(" ")))
+    }
+
+    /// What the server says is missing for a command on a channel that nobody listens to.
+    fn missing_for_channel(&self, command: &str, channel: &str) -> Option<String> {
+        let connections = &self.process().connections;
+        let mut connection = connections.connect_one(redis::ProtocolVersion::RESP2).ok()?;
+        let mut words = redis::cmd(command);
+        words.arg(channel);
+        if command == "publish" {
+            words.arg("");
+        }
+        let refused = words.query::<Value>(&mut connection).err()?;
+        trouble::missing_rights(&refused, &self.server.prefix)
     }
 }
 
@@ -990,9 +1046,9 @@ pub(crate) fn reset(server: &Server) -> Result<(), Error> {
     Ok(emptied.map_err(|error| connections.unavailable(&error))?)
 }
 
-/// Fails unless the server answers.
+/// Fails unless the server answers, and some process has used the store.
 pub(crate) fn require(server: &Server) -> Result<(), Error> {
-    let connections = Connections::new(server.clone());
+    let connections = Connections::to_look(server.clone());
     connections.read(|link| link.ask(&redis::cmd("PING")))?;
     Ok(())
 }

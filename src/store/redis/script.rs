@@ -26,6 +26,8 @@ impl Script {
 pub(super) static SESSION: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("session.lua")));
 /// `publish.lua`: appends a message to a topic.
 pub(super) static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("publish.lua")));
+/// `rights.lua`: which rights the user lacks.
+pub(super) static RIGHTS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("rights.lua")));
 /// `once.lua`: uses a single-use key.
 pub(super) static ONCE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("once.lua")));
 

@@ -8,6 +8,8 @@ use redis::{ErrorKind, RedisError};
 
 /// What the error of a store that has another layout begins with.
 pub(super) const OTHER_LAYOUT: &str = "the store has another layout";
+/// What the error begins with when nobody has used the store.
+pub(super) const NO_STORE: &str = "there is no store";
 /// What the error begins with when a plain server was greeted with TLS.
 pub(super) const NO_TLS_THERE: &str = "the server does not speak TLS on this port";
 /// What the error begins with when a server with TLS was greeted without.
@@ -160,6 +162,27 @@ pub(super) fn explain(error: &RedisError) -> String {
     format!("{}; {advice}", text(error))
 }
 
+/// The rights that an error says are missing, as the rules of an ACL name them; nothing when it is another error.
+pub(super) fn missing_rights(error: &RedisError, prefix: &str) -> Option<String> {
+    let said = error.to_string();
+    let command = said.split_once("run the '").and_then(|(_, rest)| rest.split('\'').next()).map(str::to_owned);
+    let of_script =
+        || said.split_once("may not run ").and_then(|(_, rest)| rest.split(' ').next()).map(str::to_lowercase);
+    if !self::said(error, "NOPERM") && !said.contains("permissions") {
+        None
+    } else if let Some(command) = command {
+        Some(format!("+{command}"))
+    } else if let Some(command) = of_script() {
+        Some(format!("+{command} ~{prefix}*"))
+    } else if said.contains("channel") {
+        Some(format!("&{prefix}*"))
+    } else if said.contains("key") {
+        Some(format!("~{prefix}*"))
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +202,27 @@ mod tests {
         }
         assert!(explain(&error("NOAUTH")).contains("password"));
         assert!(explain(&error("READONLY")).contains("master"));
+    }
+
+    #[test]
+    fn the_rights_that_are_missing_are_named_as_each_version_says_it() {
+        for (said, rights) in [
+            ("NOPERM this user has no permissions to run the 'hset' command or its subcommand", Some("+hset")),
+            ("NOPERM User mcp has no permissions to run the 'acl|list' command", Some("+acl|list")),
+            (
+                "ERR ACL failure in script: User mcp has no permissions to run the 'xadd' command script: 1",
+                Some("+xadd"),
+            ),
+            ("NOPERM this user has no permissions to access one of the keys used as arguments", Some("~shop:*")),
+            ("NOPERM No permissions to access a key", Some("~shop:*")),
+            ("NOPERM No permissions to access a channel", Some("&shop:*")),
+            ("NOPERM this user may not run HSET on the keys of this session", Some("+hset ~shop:*")),
+            ("READONLY You can't write against a read only replica.", None),
+        ] {
+            let error =
+                redis::parse_redis_value(format!("-{said}\r\n").as_bytes()).unwrap().extract_error().unwrap_err();
+            assert_eq!(missing_rights(&error, "shop:").as_deref(), rights, "{said}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! `bench`: what this machine does, in a private store that is gone afterwards.
+//! `bench`: measures this machine with a private store, which is removed at the end.
 //!
-//! Two figures matter: what a round of operations costs (a request is registered and queued, its message taken, its answer
-//! delivered and claimed), and how soon a process that waits for an answer goes on once another process has delivered it.
+//! Two values are measured: the time of one round of operations (register and queue a request, take its message, deliver and claim
+//! its answer), and the time from the delivery of an answer until the waiting process continues.
 
 use std::ffi::CString;
 use std::io::{BufRead, BufReader};
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use mcp_state::{BootClock, Claim, Clock, Delivery, Engine, Interest, NewSession, OwnerKind, Session};
 use serde_json::json;
 
-use crate::args::Measuring;
+use crate::args::BenchOptions;
 use crate::failure::Failure;
 use crate::output;
 use crate::terminal::{Bar, Signals, Woken};
 
 const REQUEST: &str = r#"{"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}}"#;
 
-pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
+pub(crate) fn run(options: &BenchOptions) -> Result<(), Failure> {
     let time = Duration::from_millis(options.time);
     let shared = Path::new("/dev/shm");
     let parent = match &options.directory {
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
         None if shared.is_dir() => shared.to_owned(),
         None => std::env::temp_dir().canonicalize()?,
     };
-    // A wish to end is heard between two measurements, so that nothing is left behind.
+    // A signal ends the command between two measurements, so that the store is removed.
     let signals = Signals::hold();
     let directory = PrivateDirectory::new(&parent)?;
     let dsn = format!("file://{}/store?durability=none&max_store_bytes=64M", directory.0.display());
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Measuring) -> Result<(), Failure> {
     }
 }
 
-/// How many rounds there were, and microseconds for each.
+/// Returns the number of rounds, and the microseconds of each.
 fn rounds(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(f64)) -> Result<(u64, f64), Failure> {
     const AT_ONCE: u64 = 100;
     let session = new_session(engine)?;
@@ -68,7 +68,9 @@ fn rounds(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(
             let delivered = session.deliver_response(id, r#"{"result":{"n":42}}"#)?;
             let claimed = session.claim(&stream, id)?;
             if (taken, delivered) != (1, Delivery::Delivered) || !matches!(claimed, Claim::Answered(_)) {
-                return Err(Failure::new(format!("a round went wrong: {taken} taken, {delivered:?}, {claimed:?}")));
+                return Err(Failure::new(format!(
+                    "a round of operations failed: {taken} taken, {delivered:?}, {claimed:?}"
+                )));
             }
         }
         count += AT_ONCE;
@@ -78,7 +80,7 @@ fn rounds(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(
     Ok((count, start.elapsed().as_secs_f64() * 1e6 / count as f64))
 }
 
-/// Microseconds from the answer to the waiting process, sorted.
+/// Returns the microseconds from each answer to the waiting process, sorted.
 fn wakes(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(f64)) -> Result<Vec<u64>, Failure> {
     const PAUSE: Duration = Duration::from_millis(1);
     let session = new_session(engine)?;
@@ -86,7 +88,7 @@ fn wakes(engine: &Engine, time: Duration, signals: &Signals, progress: impl Fn(f
     let (start, mut measured) = (Instant::now(), Vec::new());
     while measured.is_empty() || start.elapsed() < time {
         let id: i64 = peer.line()?;
-        // The other process is to sleep by then.
+        // The other process sleeps after this time.
         pause(signals, PAUSE)?;
         session.deliver_response(id, &now_us().to_string())?;
         measured.push(peer.line()?);
@@ -103,12 +105,12 @@ fn new_session(engine: &Engine) -> Result<Session, Failure> {
 
 fn pause(signals: &Signals, time: Duration) -> Result<(), Failure> {
     match signals.wait(time) {
-        Woken::Quit => Err(Failure::new("ended before there was a result")),
-        Woken::Look | Woken::Suspend => Ok(()),
+        Woken::Quit => Err(Failure::new("ended by a signal before the result")),
+        Woken::Redraw | Woken::Suspend => Ok(()),
     }
 }
 
-/// A directory of this user's alone, removed at the end.
+/// A private directory, which is removed at the end.
 struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
@@ -131,7 +133,7 @@ impl Drop for PrivateDirectory {
     }
 }
 
-/// The process that waits; it ends with its standard input.
+/// The waiting process. It ends at the end of its standard input.
 struct Peer {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -161,7 +163,7 @@ impl Drop for Peer {
     }
 }
 
-/// The other side: asks, says the id, waits, says how long the answer took.
+/// The waiting process: sends a request, prints its id, waits, and prints the time of the answer.
 pub(crate) fn peer(dsn: &str, session: &str) -> Result<(), Failure> {
     let engine = Engine::open_existing(dsn)?;
     let session = engine.open_session(session, None)?.ok_or_else(|| Failure::not_found("the session is gone"))?;
@@ -180,7 +182,7 @@ pub(crate) fn peer(dsn: &str, session: &str) -> Result<(), Failure> {
     }
 }
 
-/// Microseconds of a clock that all processes share.
+/// Returns the microseconds of a clock that all processes share.
 fn now_us() -> u64 {
     // SAFETY: all-zero bytes are a valid timespec.
     let mut time: libc::timespec = unsafe { std::mem::zeroed() };

@@ -1,11 +1,11 @@
-//! Why a command failed, and with which exit status.
+//! The failure of a command: its message and its exit status.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use mcp_state::ErrorKind;
 
-/// What is printed behind `mcp-state: `, and the status.
+/// The message, which follows `mcp-state: `, and the exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -13,11 +13,11 @@ pub(crate) struct Failure {
     kind: Option<ErrorKind>,
 }
 
-/// Something failed, or `doctor` found something wrong.
+/// The command failed, or `doctor` found an error.
 pub(crate) const FAILED: u8 = 1;
-/// The command line is at fault; clap uses the same.
+/// The command line is invalid. clap uses the same status.
 const USAGE: u8 = 2;
-/// There is no such store or session.
+/// The store or session does not exist.
 const NOT_FOUND: u8 = 3;
 
 impl Failure {
@@ -38,7 +38,7 @@ impl Failure {
         self.status == NOT_FOUND
     }
 
-    /// Whether the store's data is known to be damaged: then only a reset mends it.
+    /// Whether the store's data is known to be damaged, so that only a reset repairs the store.
     pub(crate) fn is_damage(&self) -> bool {
         self.kind == Some(ErrorKind::StoreCorrupt)
     }

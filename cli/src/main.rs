@@ -1,8 +1,8 @@
-//! The command `mcp-state`: looks at a store of MCP sessions, mends it, measures it.
+//! The command `mcp-state`, which inspects, repairs and measures a store of MCP sessions.
 //!
-//! Invariants: no store is made (but the private one of `bench`); run as root, the process becomes the store's owner before it
-//! opens anything; a look is one session per transaction, and no transaction spans output, a wait or a question. So a command
-//! that hangs, is stopped or killed delays no server. All output goes through `output`, which clippy enforces.
+//! Invariants: the command makes no store, except the private one of `bench`. As root, the process becomes the store's owner before
+//! it opens a file. Each session is read in one transaction, and no transaction lasts during output, a wait or a question, so a
+//! command that hangs, is stopped or is killed delays no server. All output goes through `output`, which clippy enforces.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
@@ -27,21 +27,21 @@ use args::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    terminal::end_when_nobody_reads();
+    terminal::restore_sigpipe();
     let done = match Arguments::try_parse() {
         Ok(arguments) => run(&arguments),
-        Err(error) => not_a_command(&error),
+        Err(error) => print_message(&error),
     };
     done.unwrap_or_else(|failure| {
-        output::complain(&format!("mcp-state: {failure}\n"));
+        output::error(&format!("mcp-state: {failure}\n"));
         failure.exit_code()
     })
 }
 
-/// Writes what clap has to say instead of a command: help and the version to standard output, errors to standard error.
-fn not_a_command(error: &clap::Error) -> Result<ExitCode, Failure> {
+/// Prints a message of clap: help and the version to standard output, errors to standard error.
+fn print_message(error: &clap::Error) -> Result<ExitCode, Failure> {
     if error.use_stderr() || std::io::stdout().is_terminal() {
-        // With colours where a terminal shows them. A terminal is never full, and nobody reads a closed standard error.
+        // clap prints colours on a terminal. A failed write to a terminal or to standard error cannot be reported.
         let _ = error.print();
     } else {
         output::text(&error.render().to_string())?;
@@ -76,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Collects until nothing is left, a few sessions at a time: each is a transaction of its own.
+/// Collects all expired sessions and dead owners. Each session has its own transaction.
 fn gc(engine: &mcp_state::Engine) -> Result<(), Failure> {
     let (mut sessions, mut owners) = (0, 0);
     loop {
@@ -102,7 +102,7 @@ fn destroy(engine: &mcp_state::Engine, id: &str) -> Result<(), Failure> {
 fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
     if !yes {
         if !stdin().is_terminal() {
-            return Err(Failure::usage("reset ends every session; give --yes where nobody can be asked"));
+            return Err(Failure::usage("reset ends every session; give --yes if standard input is not a terminal"));
         }
         let place = store.files.as_ref().map_or(String::new(), |files| format!(" (in {})", files.path.display()));
         output::text(&format!("End every session of {}{place}? [y/N] ", store.shown()))?;
@@ -116,5 +116,8 @@ fn reset(store: &store::Located, yes: bool) -> Result<(), Failure> {
         files.become_owner()?;
     }
     mcp_state::Engine::reset(&store.dsn)?;
-    output::line(format_args!("{} is empty; processes that use it follow at their next request", store.shown()))
+    output::line(format_args!(
+        "{} is empty; processes that use it continue with the empty store at their next request",
+        store.shown()
+    ))
 }

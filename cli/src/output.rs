@@ -1,7 +1,7 @@
-//! The one writer of everything that the command says.
+//! All output of the command.
 //!
-//! Invariant: what cannot be written is a [`Failure`], never a panic and never silence. Rust's own `stdout()` takes a closed or
-//! read-only standard output for a success, so text goes to the descriptor itself.
+//! Invariant: a failed write is a [`Failure`]: it neither panics nor passes unnoticed. Rust's `stdout()` reports success for
+//! a closed standard output, so this module writes to the file descriptor.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 
-/// Whether this process was started without a standard output.
+/// Whether standard output was closed when this process started.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Runs before `main`, and before Rust's runtime opens `/dev/null` in the place of a standard output that is closed.
+/// Runs before `main`, and before Rust's runtime opens `/dev/null` in place of a closed standard output.
 #[used]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
@@ -31,7 +31,7 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
     bytes(text.as_bytes())
 }
 
-/// Writes `line` and the end of a line to standard output.
+/// Writes `line` and a newline to standard output.
 pub(crate) fn line(line: impl Display) -> Result<(), Failure> {
     text(&format!("{line}\n"))
 }
@@ -48,7 +48,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     File::from(io::stdout().as_fd().try_clone_to_owned()?).write_all(bytes)
 }
 
-/// Writes `text` to standard error. A failure is not told: nobody is left who reads it.
-pub(crate) fn complain(text: &str) {
+/// Writes `text` to standard error. A failed write is ignored, since it cannot be reported.
+pub(crate) fn error(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

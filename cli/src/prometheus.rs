@@ -1,9 +1,9 @@
 //! `stats --prometheus`: one or several stores in the text exposition format, version 0.0.4.
 //!
-//! Invariant: no two series are equal, since a scraper refuses all of them then. Each store has labels that no other store has,
-//! a family's series follow each other under one HELP and one TYPE, and a store that is named twice counts once.
+//! Invariant: no two series are equal, since a scraper would refuse all of them. Each store has unique labels, the series of a
+//! family follow one HELP and one TYPE, and a store that is named twice is shown once.
 //!
-//! A process that looks at a store becomes the store's owner for good, so several stores are asked by a process each.
+//! A process becomes the owner of its store permanently, so several stores need one process each.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ use crate::store::{self, Located};
 /// A label's name and value.
 type Label = (&'static str, String);
 
-/// A store: its labels, and what `stats --json` says of it.
+/// A store: its labels, and its object of `stats --json`.
 struct Sample {
     labels: Vec<Label>,
     stats: Value,
@@ -36,15 +36,15 @@ pub(crate) fn run(choice: &Choice) -> Result<(), Failure> {
     }
     let alone = stores.len() == 1;
     let samples = stores.into_iter().map(|(labels, store)| {
-        let stats = if alone { stats::look(&store.open()?)? } else { ask(&store)? };
+        let stats = if alone { stats::snapshot(&store.open()?)? } else { ask(&store)? };
         Ok(Sample { labels, stats })
     });
     output::text(&exposition(&samples.collect::<Result<Vec<_>, Failure>>()?))
 }
 
-/// What another process of this command says of the store. Its DSN is in the environment, which other users cannot read.
+/// Returns `stats --json` of another process of this command. The DSN is in its environment, which other users cannot read.
 fn ask(store: &Located) -> Result<Value, Failure> {
-    let told = |why: String| Failure::new(format!("cannot look at {}: {why}", store.shown()));
+    let told = |why: String| Failure::new(format!("cannot read {}: {why}", store.shown()));
     let mut command = Command::new(std::env::current_exe().map_err(|error| told(error.to_string()))?);
     command.args(["stats", "--json"]).env("MCP_STATE_DSN", &store.dsn).stdin(Stdio::null());
     if let (true, Some(files)) = (store::is_root(), &store.files) {
@@ -58,7 +58,7 @@ fn ask(store: &Located) -> Result<Value, Failure> {
     serde_json::from_slice(&done.stdout).map_err(|error| told(error.to_string()))
 }
 
-/// The labels that tell this store from every other one.
+/// Returns labels that no other store has.
 fn labels(store: &Located) -> Vec<Label> {
     let shown = store.shown();
     let mut labels = vec![("store", shown.split('?').next().unwrap_or(&shown).to_owned())];
@@ -79,7 +79,7 @@ fn labels(store: &Located) -> Vec<Label> {
     labels
 }
 
-/// The store, a label that the series has besides the store's, and the value.
+/// The store, an additional label, and the value.
 type Series<'a> = (&'a Sample, Option<(&'a str, &'a str)>, u64);
 
 /// A family of series.
@@ -103,7 +103,7 @@ impl Family<'_> {
     }
 }
 
-/// A label's value as the format writes it.
+/// Escapes the value of a label.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -115,18 +115,18 @@ fn exposition(samples: &[Sample]) -> String {
         let series = samples.iter().filter_map(|sample| Some((sample, None, value(&sample.stats)?))).collect();
         Family { name, kind: "gauge", help, series }.write(&mut text);
     };
-    gauge(&["sessions"], "sessions", "Sessions, expired ones that nobody collected included.");
+    gauge(&["sessions"], "sessions", "Sessions, with expired ones that are not collected yet.");
     for (name, _, help) in Totals::default().rows() {
         gauge(&["totals", name], name, help);
     }
     gauge(&["used_bytes"], "used_bytes", "Bytes in use.");
-    gauge(&["limit_bytes"], "limit_bytes", "The most bytes that may be in use.");
-    gauge(&["waiting"], "waiting", "Exchanges that wait for their clients, where their number is limited.");
+    gauge(&["limit_bytes"], "limit_bytes", "The limit of the bytes in use.");
+    gauge(&["waiting"], "waiting", "Exchanges that wait for their clients, if max_waiting limits them.");
     gauge(&["max_waiting"], "max_waiting", "How many exchanges may wait for their clients at once.");
     let sessions = Limit::Sessions;
     gauge(&["limits", sessions.name()], sessions.name(), sessions.description());
 
-    // Stores of different kinds count different things.
+    // Stores of different kinds have different counters.
     let counters = |sample: &'_ Sample| sample.stats["counters"].as_object().cloned().unwrap_or_default();
     let mut names: Vec<String> = Vec::new();
     for name in samples.iter().flat_map(|sample| counters(sample).into_iter().map(|(name, _)| name)) {

@@ -1,14 +1,14 @@
-//! `sessions` and `show`.
+//! `sessions` and `show`: the list of sessions, and the contents of one.
 
 use mcp_state::{Claim, Engine, InspectedOwner, Inspection, Liveness, OwnerKind, RequestId, SessionStats};
 use serde_json::{Value, json};
 
-use crate::args::{Listing, Showing};
+use crate::args::{SessionsOptions, ShowOptions};
 use crate::failure::Failure;
 use crate::output;
 use crate::text;
 
-/// Calls `each` for every session; each is read in a transaction of its own.
+/// Calls `each` for every session. Each session is read in its own transaction.
 pub(crate) fn for_each(engine: &Engine, mut each: impl FnMut(SessionStats)) -> Result<(), Failure> {
     let mut after: Option<String> = None;
     while let Some(session) = engine.sessions(after.as_deref(), 1)?.pop() {
@@ -18,7 +18,7 @@ pub(crate) fn for_each(engine: &Engine, mut each: impl FnMut(SessionStats)) -> R
     Ok(())
 }
 
-/// All sessions, the most recently active first.
+/// Returns all sessions, the most recently active first.
 pub(crate) fn all(engine: &Engine) -> Result<Vec<SessionStats>, Failure> {
     let mut sessions = Vec::new();
     for_each(engine, |session| sessions.push(session))?;
@@ -41,7 +41,7 @@ pub(crate) fn row(session: &SessionStats, full: bool) -> Vec<String> {
     ]
 }
 
-pub(crate) fn list(engine: &Engine, options: &Listing) -> Result<(), Failure> {
+pub(crate) fn list(engine: &Engine, options: &SessionsOptions) -> Result<(), Failure> {
     let sessions = all(engine)?;
     if options.json {
         let list: Vec<_> = sessions.iter().map(|session| to_json(session, options.full)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn list(engine: &Engine, options: &Listing) -> Result<(), Failure> {
     }
 }
 
-/// The whole id that is meant: given whole, or by a beginning that only one session has.
+/// Returns the whole id of a session that is given by its id or by a prefix of at least 8 characters that no other session has.
 pub(crate) fn resolve(engine: &Engine, given: &str) -> Result<String, Failure> {
     const LEAST: usize = 8;
     let start = given.trim_end_matches('…');
@@ -82,13 +82,10 @@ pub(crate) fn resolve(engine: &Engine, given: &str) -> Result<String, Failure> {
 }
 
 pub(crate) fn not_found(id: &str) -> Failure {
-    Failure::not_found(format!(
-        "there is no session {}; `mcp-state sessions` lists those there are",
-        text::short_id(id)
-    ))
+    Failure::not_found(format!("there is no session {}; `mcp-state sessions` lists all sessions", text::short_id(id)))
 }
 
-pub(crate) fn show(engine: &Engine, options: &Showing) -> Result<(), Failure> {
+pub(crate) fn show(engine: &Engine, options: &ShowOptions) -> Result<(), Failure> {
     let id = resolve(engine, &options.id)?;
     let (stats, inspection) = engine.inspect(&id)?.ok_or_else(|| not_found(&id))?;
     if options.json {
@@ -101,10 +98,10 @@ pub(crate) fn show(engine: &Engine, options: &Showing) -> Result<(), Failure> {
 fn describe(stats: &SessionStats, seen: &Inspection, full: bool) -> String {
     let mut lines = vec![format!("session    {}", text::id(&stats.id, full))];
     let mut add = |name: &str, value: String| lines.push(format!("{name:<10} {value}"));
-    add("belongs to", if seen.bound { "a principal" } else { "whoever knows its id" }.into());
+    add("belongs to", if seen.bound { "a principal" } else { "every caller with its id" }.into());
     add("age", text::span(stats.age_ms));
     let expiry = match seen.expires_in_ms {
-        0 => "has passed its time: goes with the next collection unless an owner lives".to_owned(),
+        0 => "expired: the next collection removes it unless an owner lives".to_owned(),
         left => format!("expires in {}", text::span(left)),
     };
     add("idle", format!("{} of {}; {expiry}", text::span(stats.idle_ms), text::span(stats.ttl_ms)));
@@ -175,7 +172,7 @@ fn process(owner: &InspectedOwner) -> String {
     }
 }
 
-/// Since when something is there, where that is known.
+/// Returns the age of an item, if it is known.
 fn age(for_ms: Option<u64>) -> String {
     for_ms.map(|for_ms| format!("  for {}", text::span(for_ms))).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! `stats`: what the store holds and has counted, for people and programs.
+//! `stats`: the contents, counters and limits of the store, as text or JSON.
 
 use mcp_state::{Engine, StoreStats};
 use serde_json::{Map, Value, json};
 
-use crate::args::Statistics;
+use crate::args::StatsOptions;
 use crate::failure::Failure;
 use crate::output;
 use crate::sessions;
@@ -32,34 +32,34 @@ impl Totals {
         self.attribute_bytes += session.attribute_bytes;
     }
 
-    /// Name, value, and what it is.
+    /// Returns the name, the value and the description of each sum.
     pub(crate) fn rows(&self) -> [(&'static str, u64, &'static str); 7] {
         [
-            ("owners", self.owners, "Owners attached: exchanges being served."),
+            ("owners", self.owners, "Attached owners: exchanges that are being served."),
             (
                 "pending",
                 self.pending,
-                "Requests to clients that wait for their answer, or whose answer nobody claimed yet.",
+                "Requests to clients that wait for their answer, or whose answer is not claimed yet.",
             ),
-            ("in_flight", self.in_flight, "Requests of clients being processed."),
+            ("in_flight", self.in_flight, "Requests of clients that are being processed."),
             ("queued", self.queued, "Messages queued for owners."),
-            ("broadcasts", self.broadcasts, "Broadcasts nobody has taken."),
+            ("broadcasts", self.broadcasts, "Broadcasts that no owner has taken."),
             ("message_bytes", self.message_bytes, "Bytes of messages and responses."),
             ("attribute_bytes", self.attribute_bytes, "Bytes of attributes."),
         ]
     }
 }
 
-pub(crate) fn run(engine: &Engine, options: &Statistics) -> Result<(), Failure> {
+pub(crate) fn run(engine: &Engine, options: &StatsOptions) -> Result<(), Failure> {
     if options.json {
-        return output::line(format_args!("{:#}", look(engine)?));
+        return output::line(format_args!("{:#}", snapshot(engine)?));
     }
     let (stats, totals) = read(engine)?;
     output::text(&to_text(engine.dsn(), &stats, &totals))
 }
 
-/// What `stats --json` shows.
-pub(crate) fn look(engine: &Engine) -> Result<Value, Failure> {
+/// Returns the JSON object of `stats --json`.
+pub(crate) fn snapshot(engine: &Engine) -> Result<Value, Failure> {
     let (stats, totals) = read(engine)?;
     Ok(to_json(engine.dsn(), &stats, &totals))
 }

@@ -1,8 +1,7 @@
-//! Finding the store that is meant, becoming its owner, opening it.
+//! Finds the named store, becomes its owner and opens it.
 //!
-//! Nothing is made: a store that is not there is an error that lists those that are. A store of another pid namespace is not
-//! opened, since a tool that is alone with it would take it over from the container it belongs to, and keep that container's
-//! servers out for as long as it looks.
+//! The command makes no store: if the named one does not exist, the error lists the existing ones. It refuses a store of another
+//! pid namespace, since opening the store could claim it for this namespace and lock out the servers of the container.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -15,16 +14,16 @@ use mcp_state::{Dsn, Engine, FoundStore, Place};
 use crate::args::Choice;
 use crate::failure::Failure;
 
-/// A store that is there.
+/// An existing store.
 #[derive(Debug)]
 pub(crate) struct Located {
-    /// What the engine opens it by.
+    /// The DSN for the engine.
     pub(crate) dsn: String,
-    /// Where it lies on this machine; nothing for a store that a server keeps.
+    /// The files on this machine; `None` for a store on a server.
     pub(crate) files: Option<Files>,
 }
 
-/// A store's directory, and whose it is.
+/// The directory of a store and its owner.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) path: PathBuf,
@@ -42,24 +41,24 @@ pub(crate) fn find(choice: &Choice) -> Result<Located, Failure> {
     <[Located; 1]>::try_from(find_all(choice)?).map(|[store]| store).map_err(|found| several(choice, &found))
 }
 
-/// Why one store cannot be told from those that were found.
+/// The error for several stores where one is needed.
 fn several(choice: &Choice, found: &[Located]) -> Failure {
     if choice.stores().count() > 1 {
-        return Failure::usage("name one store; only `stats --prometheus` looks at several");
+        return Failure::usage("name one store; only `stats --prometheus` accepts several");
     }
     let users = found.iter().filter_map(|store| store.files.as_ref()).map(|files| user_name(files.user));
     let dsn = choice.stores().map(Dsn::shown).collect::<String>();
     Failure::usage(format!(
-        "users {} each have a store {dsn}; say whose with --user",
+        "users {} each have a store {dsn}; name the owner with --user",
         users.collect::<Vec<_>>().join(", ")
     ))
 }
 
-/// Finds the stores that were named, at least one: as root, `shm://NAME` names one of each user.
+/// Finds the named stores, at least one. As root, `shm://NAME` names the stores of all users with this name.
 pub(crate) fn find_all(choice: &Choice) -> Result<Vec<Located>, Failure> {
     let user = choice.user.as_deref().map(user_number).transpose()?;
     if user.is_some() && !is_root() {
-        return Err(Failure::usage("--user is for root, who finds the stores of all users"));
+        return Err(Failure::usage("--user needs root, which can open the stores of all users"));
     }
     let mut found = Vec::new();
     for dsn in choice.stores() {
@@ -75,7 +74,7 @@ pub(crate) fn find_all(choice: &Choice) -> Result<Vec<Located>, Failure> {
             Place::Directory(path) => found.push(in_directory(dsn, path)?),
             Place::Redis(_) => found.push(Located { dsn: dsn.to_owned(), files: None }),
             _ => {
-                let why = "a memory:// store is inside one process; there is nothing to see from another one";
+                let why = "a memory:// store is inside one process, and no other process can open it";
                 return Err(Failure::usage(why));
             }
         }
@@ -86,7 +85,7 @@ pub(crate) fn find_all(choice: &Choice) -> Result<Vec<Located>, Failure> {
     Ok(found)
 }
 
-/// The stores of this name, at least one.
+/// Finds the shared-memory stores with this name, at least one.
 fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> Result<Vec<Located>, Failure> {
     let mine = |store: &FoundStore| match user {
         Some(user) => store.user == user,
@@ -111,7 +110,7 @@ fn in_shared_memory(dsn: &str, name: &str, grouped: bool, user: Option<u32>) -> 
     Ok(located.collect())
 }
 
-/// The store in a directory, wherever that is, as its stamp and its permissions say it is opened.
+/// Finds the store in a directory. Its stamp and its permissions give the options of the DSN.
 fn at_path(path: &Path) -> Result<Located, Failure> {
     let mut dsn = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {
@@ -141,12 +140,12 @@ fn in_directory(dsn: &str, path: &Path) -> Result<Located, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Failure::not_found(format!("there is no store in {}. {}", path.display(), stores_there_are())))
         }
-        Err(error) => Err(Failure::new(format!("cannot look at {}: {error}", path.display()))),
+        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
     }
 }
 
 impl Located {
-    /// The DSN, without a password.
+    /// Returns the DSN without its passwords.
     pub(crate) fn shown(&self) -> String {
         Dsn::shown(&self.dsn)
     }
@@ -162,7 +161,7 @@ impl Located {
 }
 
 impl Files {
-    /// As root: becomes the store's user for good, so that nothing in it comes to belong to root.
+    /// As root: changes the user of this process to the store's owner permanently, so that root owns no file of the store.
     pub(crate) fn become_owner(&self) -> Result<(), Failure> {
         if !is_root() || self.user == 0 {
             return Ok(());
@@ -183,25 +182,25 @@ impl Files {
         })
     }
 
-    /// What the file `stamp` says of who made the store.
+    /// Reads the file `stamp`, which describes the library that made the store.
     pub(crate) fn stamp(&self) -> Option<serde_json::Value> {
         serde_json::from_slice(&read(&self.path.join("stamp")).ok()?).ok()
     }
 
-    /// Refuses a store whose servers live in another pid namespace.
+    /// Refuses a store whose servers run in another pid namespace.
     fn check_namespace(&self, dsn: &str) -> Result<(), Failure> {
         let its = self.stamp().and_then(|stamp| stamp["pid_namespace"].as_u64());
         let mine = fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino());
         match (its, mine) {
             (Some(its), Some(mine)) if its != mine && its != 0 => Err(Failure::new(format!(
-                "the servers of {dsn} live in another container (pid namespace {its}, this is {mine}); run mcp-state in there, as with `docker exec`"
+                "the servers of {dsn} run in another container (pid namespace {its}, this is {mine}); run mcp-state in that container, for example with `docker exec`"
             ))),
             _ => Ok(()),
         }
     }
 }
 
-/// Reads a text file that its owner may have put there for us to follow, wait for or swallow.
+/// Reads a text file of another user: no symlink is followed, no FIFO blocks, and at most 64 KiB are read.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     const LONGEST_TEXT: u64 = 64 << 10;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
@@ -213,10 +212,10 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The stores of this machine, in a sentence or a list.
+/// Describes the shared-memory stores of this machine, in a sentence or a list.
 pub(crate) fn stores_there_are() -> String {
     let found = Engine::find_stores();
-    let hint = if is_root() { "" } else { " Root sees those of other users, too." };
+    let hint = if is_root() { "" } else { " Root also finds the stores of other users." };
     if found.is_empty() {
         return format!("No store in shared memory was found.{hint}");
     }
@@ -230,13 +229,13 @@ pub(crate) fn stores_there_are() -> String {
         )
     });
     format!(
-        "There are:{}{}",
+        "Existing stores:{}{}",
         lines.collect::<String>(),
         if hint.is_empty() { String::new() } else { format!("\n{}", hint.trim()) }
     )
 }
 
-/// The group whose stores are in the same place as this one.
+/// Returns the group of the directory that contains a store.
 fn group_of_base(path: &Path) -> Option<u32> {
     path.parent()?.file_name()?.to_str()?.strip_prefix("mcp-state-group-")?.parse().ok()
 }
@@ -250,7 +249,7 @@ pub(crate) fn is_root() -> bool {
     effective_user() == 0
 }
 
-/// A user's name, or the number where there is none.
+/// Returns a user's name, or the number if the user has no name.
 pub(crate) fn user_name(user: u32) -> String {
     accounts().into_iter().find(|(_, number)| *number == user).map_or_else(|| user.to_string(), |(name, _)| name)
 }

@@ -1,7 +1,7 @@
-//! The terminal and the signals that concern it.
+//! The terminal and its signals.
 //!
-//! Signals are held back but for the time between two looks: so none but SIGKILL and SIGSTOP, which nobody can hold back, finds
-//! this process inside a transaction.
+//! Signals are blocked except between two snapshots of the store, so only SIGKILL and SIGSTOP, which no process can block, reach
+//! this process during a transaction.
 
 use std::io::{IsTerminal, stdout};
 use std::ptr;
@@ -11,20 +11,20 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::output;
 
-/// A closed pipe ends the process without a word, as it does with other commands.
-pub(crate) fn end_when_nobody_reads() {
-    // SAFETY: no handler of this process is replaced; Rust's runtime had set SIGPIPE to be ignored.
+/// Restores the default action of SIGPIPE: a closed pipe ends the process silently, as with other commands.
+pub(crate) fn restore_sigpipe() {
+    // SAFETY: the call replaces no handler; Rust's runtime ignores SIGPIPE.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// What ended a wait.
+/// The reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// The time is over, or the window has changed.
-    Look,
-    /// The user wants to have the shell back for a while.
+    /// The time has passed, or the size of the window has changed.
+    Redraw,
+    /// The user suspends the command (ctrl-Z).
     Suspend,
-    /// The end.
+    /// A signal asks the process to end.
     Quit,
 }
 
@@ -35,13 +35,13 @@ const SIGNALS: [libc::c_int; 6] =
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn note(signal: libc::c_int) {
-    // A wish to end is not forgotten for a change of the window's size.
+    // A change of the window's size must not replace a signal to end.
     if signal != libc::SIGWINCH || CAUGHT.load(Ordering::Relaxed) == 0 {
         CAUGHT.store(signal, Ordering::Relaxed);
     }
 }
 
-/// Holds signals back as long as it lives.
+/// Blocks the signals while the value lives.
 pub(crate) struct Signals {
     before: libc::sigset_t,
 }
@@ -65,7 +65,7 @@ impl Signals {
         }
     }
 
-    /// Waits for a signal, at most so long.
+    /// Waits for a signal, for at most `time`.
     pub(crate) fn wait(&self, time: Duration) -> Woken {
         let span =
             libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
@@ -74,7 +74,7 @@ impl Signals {
             libc::pselect(0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), &raw const span, &raw const self.before)
         };
         match CAUGHT.swap(0, Ordering::Relaxed) {
-            0 | libc::SIGWINCH => Woken::Look,
+            0 | libc::SIGWINCH => Woken::Redraw,
             libc::SIGTSTP => Woken::Suspend,
             _ => Woken::Quit,
         }
@@ -94,11 +94,11 @@ pub(crate) fn stop() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// The terminal's second screen, which leaves the first as it was.
+/// The alternate screen of the terminal. The main screen keeps its contents.
 pub(crate) struct Screen;
 
 impl Screen {
-    /// The screen, where the output is a terminal.
+    /// Opens the alternate screen; `None` if the output is not a terminal.
     pub(crate) fn open() -> Result<Option<Self>, Failure> {
         if !stdout().is_terminal() {
             return Ok(None);
@@ -107,7 +107,7 @@ impl Screen {
         Ok(Some(Self))
     }
 
-    /// Shows the lines, cut to what there is room for.
+    /// Shows the lines, cut to the size of the terminal.
     pub(crate) fn draw(&self, lines: &[String]) -> Result<(), Failure> {
         let (columns, rows) = size();
         let mut frame = String::from("\x1b[H");
@@ -122,21 +122,21 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing back.
+        // A closed terminal needs no restoring.
         let _ = output::text("\x1b[?25h\x1b[?1049l");
     }
 }
 
-/// The terminal's columns and rows.
+/// Returns the columns and rows of the terminal.
 fn size() -> (usize, usize) {
     // SAFETY: all-zero bytes are a valid winsize, a struct of integers.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: the call writes a winsize to where one is.
+    // SAFETY: the call writes a winsize to `size`, which is one.
     let known = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) } == 0;
     if known && size.ws_col > 0 && size.ws_row > 0 { (size.ws_col.into(), size.ws_row.into()) } else { (80, 24) }
 }
 
-/// A bar on standard error, where that is a terminal.
+/// A progress bar on standard error, shown if that is a terminal.
 pub(crate) struct Bar {
     shown: bool,
 }
@@ -146,12 +146,12 @@ impl Bar {
         Self { shown: std::io::stderr().is_terminal() }
     }
 
-    /// Shows how far it is, 0 to 1, and at what.
+    /// Shows the progress, from 0 to 1, and the current step.
     pub(crate) fn set(&self, done: f64, what: &str) {
         const WIDTH: usize = 30;
         if self.shown {
             let filled = (done.clamp(0.0, 1.0) * WIDTH as f64) as usize;
-            output::complain(&format!("\r[{}{}] {what}\x1b[K", "#".repeat(filled), " ".repeat(WIDTH - filled)));
+            output::error(&format!("\r[{}{}] {what}\x1b[K", "#".repeat(filled), " ".repeat(WIDTH - filled)));
         }
     }
 }
@@ -159,7 +159,7 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if self.shown {
-            output::complain("\r\x1b[K");
+            output::error("\r\x1b[K");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! How things are written for people: short, and without what could move a terminal's cursor.
+//! Text for people: short, and without control characters, which could move a terminal's cursor.
 
-/// A session id cut to its first eight characters: whoever has a whole id has the session.
+/// Returns the first eight characters of a session id. The whole id is a secret: it opens the session.
 pub(crate) fn short_id(id: &str) -> String {
     match id.char_indices().nth(8) {
         Some((end, _)) => format!("{}…", &id[..end]),
@@ -8,12 +8,12 @@ pub(crate) fn short_id(id: &str) -> String {
     }
 }
 
-/// The id as it is asked for.
+/// Returns the id, shortened unless `full` is set.
 pub(crate) fn id(id: &str, full: bool) -> String {
     if full { id.to_owned() } else { short_id(id) }
 }
 
-/// A payload with control characters escaped, cut to 60 characters unless it is wanted whole.
+/// Returns a payload with control characters escaped, cut to 60 characters unless `full` is set.
 pub(crate) fn payload(text: &str, full: bool) -> String {
     const SHOWN: usize = 60;
     let safe = |text: &str| -> String {
@@ -25,7 +25,7 @@ pub(crate) fn payload(text: &str, full: bool) -> String {
     format!("{}… ({})", safe(&text.chars().take(SHOWN).collect::<String>()), bytes(text.len() as u64))
 }
 
-/// A size in bytes.
+/// Formats a size in bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -43,7 +43,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
-/// A span of time in milliseconds.
+/// Formats a duration in milliseconds.
 pub(crate) fn span(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -54,7 +54,7 @@ pub(crate) fn span(ms: u64) -> String {
     }
 }
 
-/// Rows under a header, each column as wide as it needs to be: the first to the left, numbers to the right.
+/// Formats rows under a header. Each column has the width of its longest cell; the first is left-aligned, the others right-aligned.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

@@ -1,10 +1,10 @@
-//! `watch`: the store at a glance, once a second.
+//! `watch`: a summary of the store, once a second.
 
 use std::time::{Duration, Instant};
 
 use mcp_state::{Engine, Limit, SessionStats, StoreStats};
 
-use crate::args::Watching;
+use crate::args::WatchOptions;
 use crate::failure::Failure;
 use crate::output;
 use crate::sessions;
@@ -15,16 +15,16 @@ use crate::text;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The store at one moment.
-struct Look {
+struct Snapshot {
     at: Instant,
     stats: StoreStats,
     totals: Totals,
     sessions: Vec<SessionStats>,
 }
 
-impl Look {
+impl Snapshot {
     fn take(engine: &Engine) -> Result<Self, Failure> {
-        // A reset moves the store on.
+        // A reset may have replaced the store.
         engine.refresh()?;
         let sessions = sessions::all(engine)?;
         let mut totals = Totals::default();
@@ -40,13 +40,13 @@ impl Look {
         self.stats.counters.iter().filter(|(name, _)| name.starts_with("late_")).map(|(_, value)| value).sum()
     }
 
-    /// How often a second, since an earlier look.
-    fn rate(&self, before: &Look, count: impl Fn(&Look) -> u64) -> f64 {
+    /// Returns how much a count grew per second since an earlier snapshot.
+    fn rate(&self, before: &Snapshot, count: impl Fn(&Snapshot) -> u64) -> f64 {
         let seconds = self.at.duration_since(before.at).as_secs_f64();
         count(self).saturating_sub(count(before)) as f64 / seconds.max(0.001)
     }
 
-    fn line(&self, before: Option<&Look>) -> String {
+    fn line(&self, before: Option<&Snapshot>) -> String {
         let Totals { owners, pending, in_flight, queued, broadcasts, .. } = self.totals;
         let mut line = format!(
             "sessions {}  owners {owners}  pending {pending}  in flight {in_flight}  queued {}  late {}  used {}",
@@ -56,14 +56,14 @@ impl Look {
             text::bytes(self.stats.used_bytes),
         );
         if let Some(before) = before {
-            let delivered = self.rate(before, |look| look.counter("responses_delivered"));
-            let created = self.rate(before, |look| look.counter("sessions_created"));
+            let delivered = self.rate(before, |snapshot| snapshot.counter("responses_delivered"));
+            let created = self.rate(before, |snapshot| snapshot.counter("sessions_created"));
             line += &format!("  created/s {created:.1}  answers/s {delivered:.1}");
         }
         line
     }
 
-    fn page(&self, engine: &Engine, before: Option<&Look>, full: bool) -> Vec<String> {
+    fn page(&self, engine: &Engine, before: Option<&Snapshot>, full: bool) -> Vec<String> {
         let mut lines = vec![format!("mcp-state {}   {}", mcp_state::VERSION, engine.dsn()), String::new()];
         lines.push(self.line(None));
         let (waiting, most) = (self.stats.waiting, self.stats.max_waiting);
@@ -79,12 +79,12 @@ impl Look {
         }
         lines.push(store);
         if let Some(before) = before {
-            let rate = |name| self.rate(before, |look| look.counter(name));
+            let rate = |name| self.rate(before, |snapshot| snapshot.counter(name));
             lines.push(format!(
                 "a second: {:.1} sessions created, {:.1} answers delivered, {:.1} late, {:.1} sleeps of waiters",
                 rate("sessions_created"),
                 rate("responses_delivered"),
-                self.rate(before, Look::late),
+                self.rate(before, Snapshot::late),
                 rate("waits"),
             ));
         }
@@ -106,22 +106,22 @@ impl Look {
     }
 }
 
-pub(crate) fn run(engine: &Engine, options: &Watching) -> Result<(), Failure> {
+pub(crate) fn run(engine: &Engine, options: &WatchOptions) -> Result<(), Failure> {
     if options.once {
-        return output::line(Look::take(engine)?.page(engine, None, options.full).join("\n"));
+        return output::line(Snapshot::take(engine)?.page(engine, None, options.full).join("\n"));
     }
     let signals = Signals::hold();
     let mut screen = Screen::open()?;
-    let mut before: Option<Look> = None;
+    let mut before: Option<Snapshot> = None;
     loop {
-        let look = Look::take(engine)?;
+        let snapshot = Snapshot::take(engine)?;
         match &screen {
-            Some(screen) => screen.draw(&look.page(engine, before.as_ref(), options.full))?,
-            None => output::line(look.line(before.as_ref()))?,
+            Some(screen) => screen.draw(&snapshot.page(engine, before.as_ref(), options.full))?,
+            None => output::line(snapshot.line(before.as_ref()))?,
         }
-        before = Some(look);
+        before = Some(snapshot);
         match signals.wait(INTERVAL) {
-            Woken::Look => {}
+            Woken::Redraw => {}
             Woken::Quit => return Ok(()),
             Woken::Suspend => {
                 let was_shown = screen.take().is_some();

@@ -484,7 +484,7 @@ class CommandLine(unittest.TestCase):
             [space] = self.findings(*arguments, status=1, **looked)["space"]
             self.assertEqual("wrong", space["level"], space)
             self.assertRegex(space["seen"], r"of 4\.0 MiB used; the data file takes 1\d MiB;")
-            self.assertIn(f"process {reader.pid} was stopped while it read", space["mend"])
+            self.assertIn(f"process {reader.pid} was stopped during a read transaction", space["mend"])
         finally:
             reader.kill()
             reader.wait()

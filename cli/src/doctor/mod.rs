@@ -1,6 +1,6 @@
-//! `doctor`: looks at everything a server depends on, and says how to mend what is wrong.
+//! `doctor`: checks everything that a server depends on, and says how to repair each error.
 //!
-//! A finding is in order, worth knowing, or wrong; only what is wrong makes the exit status 1.
+//! A finding is good, a hint or wrong. Only a wrong one makes the exit status 1.
 
 mod php;
 mod pool;
@@ -11,11 +11,11 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::args::{Checking, Choice};
+use crate::args::{Choice, DoctorOptions};
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
-/// How a finding is to be taken.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Good,
@@ -23,17 +23,17 @@ enum Level {
     Wrong,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug)]
 struct Finding {
     level: Level,
     what: &'static str,
     seen: String,
-    /// How to mend it.
+    /// How to repair it.
     mend: String,
 }
 
-/// What was found so far.
+/// All findings.
 #[derive(Debug, Default)]
 struct Report(Vec<Finding>);
 
@@ -87,13 +87,13 @@ impl Report {
     }
 }
 
-/// Without a store named, what concerns the machine alone is looked at.
-pub(crate) fn run(choice: &Choice, options: &Checking) -> Result<ExitCode, Failure> {
+/// Runs all checks. Without a store, only PHP and the pools are checked.
+pub(crate) fn run(choice: &Choice, options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let mut report = Report::default();
     report.good("mcp-state", mcp_state::VERSION);
     let located = match choice.stores().next() {
         None => {
-            report.hint("store", crate::store::stores_there_are(), "name one with --store to have it checked");
+            report.hint("store", crate::store::stores_there_are(), "name a store with --store to check it");
             None
         }
         Some(_) => match crate::store::find(choice) {
@@ -102,13 +102,13 @@ pub(crate) fn run(choice: &Choice, options: &Checking) -> Result<ExitCode, Failu
                 report.wrong(
                     "store",
                     failure.to_string(),
-                    "name the store as the servers do; it is made when a server first uses it",
+                    "name the store with the DSN of the servers; the first server that uses the store makes it",
                 );
                 None
             }
         },
     };
-    // Pools and login rules are read as whoever was asked; the rest as the store's owner.
+    // The pools are read before this process becomes the store's owner, who may not have access to them.
     let pools = pool::find(&options.pool)?;
     if let Some(located) = &located {
         store::check(&mut report, located, options.deep);

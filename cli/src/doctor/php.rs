@@ -1,4 +1,4 @@
-//! PHP: whether it has the extension, which version, and which store it would use.
+//! Checks of PHP: whether the extension is loaded, its version, and the store that it uses.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Report;
 use crate::store::Located;
 
-/// What PHP says of itself. It opens no store.
+/// The script that describes PHP. It opens no store.
 const SCRIPT: &str = r#"
 $loaded = extension_loaded('mcp_state');
 echo json_encode([
@@ -33,31 +33,31 @@ pub(super) fn check(report: &mut Report, php: &Path, store: Option<&Located>) {
     let output = match run {
         Ok(output) => output,
         Err(error) => {
-            report.hint("php", format!("{} does not run: {error}", php.display()), "name PHP with --php or PHP=");
+            report.hint("php", format!("cannot run {}: {error}", php.display()), "name PHP with --php or PHP=");
             return;
         }
     };
     let said = String::from_utf8_lossy(&output.stdout);
-    // What PHP prints before, such as a warning, is not ours.
+    // PHP may print warnings before the line of JSON.
     let answer = said.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
     let Some(answer) = answer.filter(Value::is_object) else {
-        let seen = format!("{} -r ended with {} and said {said:?}", php.display(), output.status);
-        report.wrong("php", seen, "mend PHP first: try `php -v`");
+        let seen = format!("{} -r ended with {} and printed {said:?}", php.display(), output.status);
+        report.wrong("php", seen, "repair PHP first; `php -v` shows its errors");
         return;
     };
     let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
     let threads = if answer["zts"] == true { "ZTS" } else { "NTS" };
     report.good("php", format!("{} {threads}, {}", text("php"), text("binary")));
     if answer["extension"].is_null() {
-        let (enabled, note) = ("another php.ini may hold for php-fpm: ask its phpinfo()", "docs/install.md");
+        let (enabled, note) = ("php-fpm may use another php.ini, which its phpinfo() shows", "docs/install.md");
         if answer["file"] == true {
             let mend = format!("`phpenmod mcp_state`, or add extension=mcp_state to php.ini ({enabled})");
-            report.wrong("extension", "mcp_state is installed and not enabled", mend);
+            report.wrong("extension", "mcp_state is installed but not enabled", mend);
         } else if answer["ffi"] == "1" || answer["ffi"] == "preload" {
-            let mend = format!("FFI can stand in for it ({note}); the extension is several times faster");
+            let mend = format!("the library can use FFI instead ({note}); the extension is several times faster");
             report.hint("extension", format!("mcp_state is not installed; ffi.enable is {}", text("ffi")), mend);
         } else {
-            report.wrong("extension", "mcp_state is not installed", format!("see {note} ({enabled})"));
+            report.wrong("extension", "mcp_state is not installed", format!("install it as {note} says ({enabled})"));
         }
         return;
     }
@@ -66,14 +66,14 @@ pub(super) fn check(report: &mut Report, php: &Path, store: Option<&Located>) {
     if version == mcp_state::VERSION {
         report.good("extension", seen);
     } else {
-        let mend = "one store serves both; upgrade the older when it suits";
+        let mend = "both can share one store; upgrade the older one when convenient";
         report.hint("extension", format!("{seen}; this command is {}", mcp_state::VERSION), mend);
     }
     let dsn = Dsn::shown(&text("dsn"));
     let same = |store: &Located| dsn.split('?').next() == store.shown().split('?').next();
     match store {
         Some(store) if !same(store) => {
-            let mend = "where the application names no store itself, set mcp_state.dsn or MCP_STATE_DSN";
+            let mend = "if the application does not name its store, set mcp_state.dsn or MCP_STATE_DSN";
             report.hint("ini", format!("mcp_state.dsn is {dsn}, not {}", store.shown()), mend);
         }
         _ => report.good("ini", format!("mcp_state.dsn is {dsn}")),

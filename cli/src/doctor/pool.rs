@@ -1,4 +1,4 @@
-//! php-fpm's pools: their size against the limits, their user against the store's owner.
+//! Checks of php-fpm's pools: their sizes and the limits, their users and the store's owner.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use super::Report;
 use crate::failure::Failure;
 use crate::store::{Located, user_name};
 
-/// Processes that can have one store open: the slots of readers.
+/// The number of processes that can have one store open: LMDB's reader slots.
 const MOST_PROCESSES: u64 = 4096;
-/// Below this, a few waits leave no worker for their answers.
+/// With fewer workers, a few waits leave no worker for their answers.
 const FEW_WORKERS: u64 = 8;
 
-/// A pool as its configuration has it.
+/// The configuration of a pool.
 #[derive(Debug)]
 pub(super) struct Pool {
     file: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Pool {
     max_children: Option<u64>,
 }
 
-/// The pools of these files, or of those in the usual places.
+/// Reads the pools of the given files, or of the default directories.
 pub(super) fn find(given: &[PathBuf]) -> Result<Vec<Pool>, Failure> {
     let mut pools = Vec::new();
     for file in given {
@@ -83,20 +83,25 @@ pub(super) fn check(report: &mut Report, pools: &[Pool], store: Option<&Located>
             report.hint(
                 "pool",
                 seen,
-                "a pool of another user has a store of its own by this name; group= lets users share one",
+                "the pool uses its own user's store with this name; the option group=NAME shares one store between users",
             );
         }
         let Some(children) = pool.max_children else { continue };
         let seen = format!("{place}: pm.max_children = {children}");
         let owners = settings.limit(Limit::Owners);
         if children > MOST_PROCESSES {
-            report.wrong("pool", seen, format!("at most {MOST_PROCESSES} processes can have one store open: lower it"));
+            report.wrong(
+                "pool",
+                seen,
+                format!("lower pm.max_children: at most {MOST_PROCESSES} processes can have one store open"),
+            );
         } else if children > owners {
-            let mend =
-                format!("one session may have {owners} owners: raise max_owners if one client keeps more workers busy");
+            let mend = format!(
+                "one session may have {owners} owners; raise max_owners if one client uses more workers at once"
+            );
             report.hint("pool", seen, mend);
         } else if children < FEW_WORKERS {
-            let mend = "each request that waits for its client keeps a worker, and its answer needs another: raise it above the waits you expect, and set maxWaiting below it";
+            let mend = "each request that waits for its client occupies a worker, and its answer needs another one; raise pm.max_children above the expected number of waits, and set maxWaiting below pm.max_children";
             report.hint("pool", seen, mend);
         } else {
             report.good("pool", seen);
@@ -108,7 +113,7 @@ pub(super) fn check(report: &mut Report, pools: &[Pool], store: Option<&Located>
         report.hint(
             "pool",
             format!("all pools together may have {all} processes"),
-            format!("at most {MOST_PROCESSES} can share one store"),
+            format!("at most {MOST_PROCESSES} processes can share one store"),
         );
     }
 }

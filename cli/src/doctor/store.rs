@@ -1,4 +1,4 @@
-//! The store: where it is, who made it, how full it is, what dead processes left.
+//! Checks of the store: its place, the library that made it, its free space, and the owners of dead processes.
 
 use std::fs;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
         Err(failure) => {
             let mend = match store.files {
                 Some(_) if failure.is_damage() => "servers get the same error; `mcp-state reset` makes an empty store",
-                Some(_) => "mend what the error names; servers may get the same. The sessions are untouched",
+                Some(_) => "repair what the error names; servers may get the same error. The sessions are unchanged",
                 None if failure.is_missing() => {
-                    "name the store as the servers do; it is made when a server first uses it"
+                    "name the store as the servers do; a server makes it when it first uses it"
                 }
-                None => "servers get the same error, and answer 503",
+                None => "repair the server or the connection; until then, servers get the same error and answer 503",
             };
             report.wrong("opening", failure.to_string(), mend);
             return;
@@ -55,11 +55,11 @@ pub(super) fn check(report: &mut Report, store: &Located, deep: bool) {
     }
 }
 
-/// Only what is damaged is mended by a reset, which ends every session.
+/// Advises a reset, which ends every session, only if the store is damaged.
 fn mend_of(error: &mcp_state::Error) -> &'static str {
     match error.kind() {
         mcp_state::ErrorKind::StoreCorrupt => "`mcp-state reset` makes an empty store",
-        _ => "mend what the error names; the sessions are untouched",
+        _ => "repair what the error names; the sessions are unchanged",
     }
 }
 
@@ -71,15 +71,15 @@ fn number(stats: &StoreStats, name: &str) -> u64 {
     place(stats, name).and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// What of the server's settings decides what becomes of sessions.
+/// Checks the settings of the server that decide whether sessions survive.
 fn redis(report: &mut Report, stats: &StoreStats) {
     if let Some(rule) = place(stats, "missing_rights") {
         let seen = "the user lacks rights: what needs them is slower, or fails";
         report.wrong("rights", seen, format!("as the server's administrator: {rule}"));
     }
     if let Some(problem) = place(stats, "problem") {
-        let mend = "let the user run INFO (+info), or look yourself: maxmemory-policy must be noeviction";
-        report.hint("server", format!("its settings cannot be seen: {problem}"), mend);
+        let mend = "allow the user to run INFO (+info), or check on the server that maxmemory-policy is noeviction";
+        report.hint("server", format!("its settings cannot be read: {problem}"), mend);
         return;
     }
     let name = if place(stats, "valkey_version").is_some() { "Valkey" } else { "Redis" };
@@ -89,13 +89,13 @@ fn redis(report: &mut Report, stats: &StoreStats) {
     match role {
         "master" => report.good("server", seen),
         _ => {
-            report.wrong("server", seen, "a replica takes no writes: name the master, or the sentinels (sentinel=NAME)")
+            report.wrong("server", seen, "a replica refuses writes; name the master, or the sentinels (sentinel=NAME)")
         }
     }
     let (used, limit) = (stats.used_bytes, stats.limit_bytes);
     let seen = format!("{} of {} used", text::bytes(used), text::bytes(limit));
     if number(stats, "maxmemory") == 0 {
-        let mend = "set maxmemory, so that the server says when it is full, and not the kernel";
+        let mend = "set maxmemory, so that a full server returns an error before the kernel kills it";
         report.hint("memory", format!("{seen}; maxmemory is not set"), mend);
     } else if used > limit / 10 * 9 {
         report.wrong("memory", seen, "raise maxmemory, destroy sessions, or shorten ttl_ms");
@@ -106,7 +106,8 @@ fn redis(report: &mut Report, stats: &StoreStats) {
     if policy == "noeviction" {
         report.good("eviction", policy);
     } else {
-        let mend = "maxmemory-policy noeviction: any other removes parts of living sessions when memory is short";
+        let mend =
+            "set maxmemory-policy noeviction; any other policy removes parts of living sessions when memory is low";
         report.wrong("eviction", format!("maxmemory-policy is {policy}"), mend);
     }
     match place(stats, "aof_enabled") {
@@ -114,14 +115,14 @@ fn redis(report: &mut Report, stats: &StoreStats) {
         _ => report.hint(
             "durability",
             "appendonly no: a restart of the server ends every session",
-            "appendonly yes, unless clients may well begin anew",
+            "set appendonly yes, unless clients may start new sessions",
         ),
     }
 }
 
 fn stamp(report: &mut Report, files: &Files) {
     let Some(stamp) = files.stamp() else {
-        let mend = "the next finding says whether the store opens; where it does, the sessions are untouched";
+        let mend = "the next finding says whether the store opens; if it does, the sessions are unchanged";
         report.wrong("stamp", format!("{} cannot be read", files.path.join("stamp").display()), mend);
         return;
     };
@@ -164,14 +165,15 @@ fn space(report: &mut Report, stats: &StoreStats) {
     } else if data > 2 * limit + SPACE_KEPT && writes != "through the map" {
         let mend = match place(stats, "old_reader") {
             Some(pid) => {
-                format!("process {pid} was stopped while it read and keeps old pages: let it go on (SIGCONT) or end it")
+                format!(
+                    "process {pid} was stopped during a read transaction and keeps old pages in use; continue it (SIGCONT) or end it"
+                )
             }
-            None => "`mcp-state gc` gives back what is free".to_owned(),
+            None => "`mcp-state gc` gives back free pages to the file system".to_owned(),
         };
         report.wrong("space", seen, mend);
     } else if free < 4 << 20 {
-        let mend =
-            "make room where it is short: a container's /dev/shm grows with --shm-size, its memory with --memory";
+        let mend = "free or add space there: a container's /dev/shm grows with --shm-size, its memory with --memory";
         report.wrong("space", seen, mend);
     } else {
         report.good("space", seen);
@@ -179,7 +181,7 @@ fn space(report: &mut Report, stats: &StoreStats) {
     let from = place(stats, "limit_from").unwrap_or("max_store_bytes");
     if from != "max_store_bytes" {
         let seen = format!("the store may use {}: {from}", text::bytes(limit));
-        report.hint("space", seen, "give it more room there if you need more");
+        report.hint("space", seen, "add space there if the store needs more");
     }
 }
 
@@ -187,7 +189,11 @@ fn sessions_left(report: &mut Report, engine: &Engine, stats: &StoreStats) {
     let most = engine.settings().limit(Limit::Sessions);
     let seen = format!("{} of {most}", stats.sessions);
     if stats.sessions >= most / 10 * 9 {
-        report.hint("sessions", seen, "at the limit the longest idle give way: shorten ttl_ms or raise max_sessions");
+        report.hint(
+            "sessions",
+            seen,
+            "at the limit, the longest-idle sessions are evicted; shorten ttl_ms or raise max_sessions",
+        );
     } else {
         report.good("sessions", seen);
     }
@@ -202,13 +208,17 @@ fn readers(report: &mut Report, stats: &StoreStats) {
 
 fn refusals(report: &mut Report, stats: &StoreStats) {
     let advice = [
-        ("limits_hit", "operations were refused by a limit", "the server's log names limit and value"),
+        (
+            "limits_hit",
+            "operations were refused by a limit",
+            "raise the limit that the server's log names with its value",
+        ),
         (
             "store_full",
             "operations were refused because the store was full",
             "raise max_store_bytes or destroy sessions",
         ),
-        ("sessions_evicted", "sessions gave way to new ones", "raise max_sessions, or shorten ttl_ms"),
+        ("sessions_evicted", "sessions were evicted for new ones", "raise max_sessions, or shorten ttl_ms"),
     ];
     for (name, what, mend) in advice {
         let count = stats.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value);
@@ -218,7 +228,7 @@ fn refusals(report: &mut Report, stats: &StoreStats) {
     }
 }
 
-/// Owners whose process has ended: their lease still runs, or nobody has released them yet.
+/// Checks for owners of dead processes, which are not released yet.
 fn owners(report: &mut Report, engine: &Engine) {
     let mut ids = Vec::new();
     if let Err(failure) = sessions::for_each(engine, |session| {
@@ -226,12 +236,12 @@ fn owners(report: &mut Report, engine: &Engine) {
             ids.push(session.id);
         }
     }) {
-        report.wrong("owners", failure.to_string(), "`mcp-state doctor --deep` says what contradicts itself");
+        report.wrong("owners", failure.to_string(), "`mcp-state doctor --deep` lists inconsistent records");
         return;
     }
     let (mut living, mut dead, mut hidden) = (0, 0, 0);
     for id in ids {
-        // A session that went in the meantime has no owners.
+        // A session that was removed in the meantime has no owners.
         let Ok(Some((_, seen))) = engine.inspect(&id) else { continue };
         for owner in seen.owners {
             match owner.process.liveness() {
@@ -244,7 +254,11 @@ fn owners(report: &mut Report, engine: &Engine) {
     let seen =
         format!("{living} of living processes, {dead} of processes that have ended, {hidden} that cannot be seen");
     if dead > 0 {
-        report.hint("owners", seen, "they are released once their lease has run out; `mcp-state gc` does it then");
+        report.hint(
+            "owners",
+            seen,
+            "the engine releases them after the end of their lease; `mcp-state gc` also does this",
+        );
     } else {
         report.good("owners", seen);
     }
@@ -254,14 +268,14 @@ fn contradictions(report: &mut Report, engine: &Engine) {
     match engine.contradictions() {
         Ok(found) if found.is_empty() => report.good("contents", "nothing contradicts itself"),
         Ok(found) => {
-            let mend = "please report this with the list; destroy the sessions that it names, the others are whole";
+                let mend = "report this with the list as a bug; destroy the sessions that it names, the others are whole";
             report.wrong("contents", found.join("\n"), mend);
         }
         Err(error) => report.wrong("contents", error.to_string(), mend_of(&error)),
     }
 }
 
-/// systemd's logind removes a login user's files in /dev/shm at logout, unless it is told not to.
+/// systemd's logind removes a login user's files in /dev/shm at logout, unless RemoveIPC is off.
 fn removal_at_logout(report: &mut Report, files: &Files) {
     const FIRST_LOGIN_USER: u32 = 1000;
     let is_system = files.user < FIRST_LOGIN_USER || files.user == 65534;
@@ -272,11 +286,11 @@ fn removal_at_logout(report: &mut Report, files: &Files) {
         return;
     }
     let seen = format!("logind removes the store when user {} logs out (RemoveIPC)", user_name(files.user));
-    let mend = "set RemoveIPC=no in /etc/systemd/logind.conf, or run the servers as a system user, or make /run/mcp-state for them";
+    let mend = "set RemoveIPC=no in /etc/systemd/logind.conf, or run the servers as a system user, or make the directory /run/mcp-state for them";
     report.hint("logout", seen, mend);
 }
 
-/// Whether logind's configuration leaves RemoveIPC at its default, which is yes.
+/// Whether RemoveIPC is on in logind's configuration. The default is on.
 fn removes_ipc() -> bool {
     let snippets = fs::read_dir("/etc/systemd/logind.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = snippets.collect();

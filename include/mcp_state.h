@@ -1,27 +1,27 @@
 /*
  * mcp-state: session state of MCP servers, shared by concurrent processes. The C library.
  *
- * Each operation is one transaction: it happens in full or not at all (G8), whatever is killed when, and concurrent ones behave as
- * if done one at a time (G1). G1 to G12 are the guarantees of docs/design.md, section 3. docs/install.md says how to get the
- * library, examples/c/ shows it in use.
+ * Each operation is one transaction: it is applied in full or not at all (G8), also if a process is killed, and concurrent
+ * operations behave as if executed one at a time (G1). G1 to G12 are the guarantees of docs/design.md, section 3. docs/install.md says how to
+ * install the library, and examples/c/ shows a program.
  *
  * What holds for all functions:
  *
  * - They return a status. MCP_STATE_OK: the out-parameters are set. Otherwise no out-parameter was written, nothing was
- *   changed (but for MCP_STATE_OUTCOME_UNKNOWN), and *error, unless `error` is NULL, says what went wrong. An out-parameter must not
+ *   changed (but for MCP_STATE_OUTCOME_UNKNOWN), and *error, unless `error` is NULL, describes the error. An out-parameter must not
  *   be NULL.
  * - Texts are pairs of pointer and length, UTF-8, without a NUL at the end; a NULL pointer is an absent text where that is allowed.
  *   Durations are milliseconds, sizes bytes; numbers must not be negative.
- * - What `*out_` gets and its documentation says is to be freed is the caller's, to be freed once with the function named. A free
- *   function takes NULL.
- * - An owner is named by the token that mcp_state_attach() gave, in whatever thread or process.
- * - Functions may be called by several threads at once, on one handle too, as long as none frees it. After a fork the child may go
- *   on with its parent's handles. No function calls back, keeps a pointer to an argument, or starts a thread.
+ * - If the documentation of an `*out_` parameter names a free function, the caller owns the result and calls that function once.
+ *   A free function accepts NULL.
+ * - An owner is named by the token that mcp_state_attach() gave, in any thread or process.
+ * - Functions may be called by several threads at once, on one handle too, as long as none frees it. After a fork, the child may
+ *   use its parent's handles. No function calls back, keeps a pointer to an argument, or starts a thread.
  * - Safety: a handle was given by this library and was not freed; a pointer is readable, or writable for an out-parameter, until
  *   the function returns.
  * - Any function on a store may fail with MCP_STATE_INVALID_ARGUMENT, MCP_STATE_STORE_UNAVAILABLE, MCP_STATE_STORE_CORRUPT,
- *   MCP_STATE_OUTCOME_UNKNOWN or MCP_STATE_INTERNAL, and any on a session with MCP_STATE_SESSION_NOT_FOUND too. What else it may
- *   fail with stands with it.
+ *   MCP_STATE_OUTCOME_UNKNOWN or MCP_STATE_INTERNAL, and any on a session with MCP_STATE_SESSION_NOT_FOUND too. Each function
+ *   lists its other errors.
  */
 
 #ifndef MCP_STATE_H
@@ -58,11 +58,11 @@ typedef enum mcp_state_status {
    */
   MCP_STATE_OK = 0,
   /**
-   * Mend the call: the text names argument, value and what would be right.
+   * Correct the call: the text names the argument, its value and what is allowed.
    */
   MCP_STATE_INVALID_ARGUMENT = 1,
   /**
-   * Mend the DSN.
+   * Correct the DSN.
    */
   MCP_STATE_INVALID_DSN = 2,
   /**
@@ -70,7 +70,7 @@ typedef enum mcp_state_status {
    */
   MCP_STATE_LIMIT_EXCEEDED = 3,
   /**
-   * The session was destroyed, has expired, was evicted, or is somebody else's: answer 404.
+   * The session was destroyed, has expired, was evicted, or belongs to another principal: answer 404.
    */
   MCP_STATE_SESSION_NOT_FOUND = 4,
   /**
@@ -78,11 +78,11 @@ typedef enum mcp_state_status {
    */
   MCP_STATE_OWNER_EXPIRED = 5,
   /**
-   * Answer 503; the text says what to mend.
+   * Answer 503; the text says what to repair.
    */
   MCP_STATE_STORE_UNAVAILABLE = 6,
   /**
-   * Answer 503; what frees space still works.
+   * Answer 503; operations that free space still succeed (G10).
    */
   MCP_STATE_STORE_FULL = 7,
   /**
@@ -94,7 +94,7 @@ typedef enum mcp_state_status {
    */
   MCP_STATE_STORE_CORRUPT = 9,
   /**
-   * Whether the operation took effect is not known.
+   * It is unknown whether the operation took effect: read the session before you repeat it.
    */
   MCP_STATE_OUTCOME_UNKNOWN = 10,
   /**
@@ -104,7 +104,7 @@ typedef enum mcp_state_status {
 } mcp_state_status;
 
 /**
- * What became of a cancellation, of a pending request or of one in flight.
+ * The result of a cancellation, of a pending request or of one in flight.
  */
 typedef enum mcp_state_cancel_outcome {
   /**
@@ -112,7 +112,7 @@ typedef enum mcp_state_cancel_outcome {
    */
   MCP_STATE_CANCEL_CANCELLED = 1,
   /**
-   * There is none with this id.
+   * No request has this id.
    */
   MCP_STATE_CANCEL_UNKNOWN = 2,
   /**
@@ -128,7 +128,7 @@ typedef enum mcp_state_cancel_outcome {
    */
   MCP_STATE_CANCEL_TIMED_OUT = 5,
   /**
-   * It is another owner's.
+   * It belongs to another owner.
    */
   MCP_STATE_CANCEL_NOT_OWNER = 6,
   /**
@@ -138,7 +138,7 @@ typedef enum mcp_state_cancel_outcome {
 } mcp_state_cancel_outcome;
 
 /**
- * What became of a pending request.
+ * The state of a pending request.
  */
 typedef enum mcp_state_claim_state {
   /**
@@ -158,25 +158,25 @@ typedef enum mcp_state_claim_state {
    */
   MCP_STATE_CLAIM_CANCELLED = 4,
   /**
-   * It is another owner's.
+   * It belongs to another owner.
    */
   MCP_STATE_CLAIM_NOT_OWNER = 5,
   /**
-   * There is none with this id, or it was claimed.
+   * No request has this id, or it was claimed.
    */
   MCP_STATE_CLAIM_UNKNOWN = 6,
 } mcp_state_claim_state;
 
 /**
- * How a wait ended.
+ * The reason for the end of a wait.
  */
 typedef enum mcp_state_wait_outcome {
   /**
-   * Something of the interest is there.
+   * One of the events happened.
    */
   MCP_STATE_WAIT_READY = 1,
   /**
-   * The slice or the time was over.
+   * The slice or the time passed.
    */
   MCP_STATE_WAIT_DEADLINE = 2,
   /**
@@ -190,7 +190,7 @@ typedef enum mcp_state_wait_outcome {
 } mcp_state_wait_outcome;
 
 /**
- * What became of a response: delivered, or late and discarded (G4).
+ * The result of a delivery: delivered, or late and discarded (G4).
  */
 typedef enum mcp_state_delivery {
   /**
@@ -224,7 +224,7 @@ typedef enum mcp_state_delivery {
 } mcp_state_delivery;
 
 /**
- * What an owner delivers to.
+ * The kind of an owner.
  */
 typedef enum mcp_state_owner_kind {
   /**
@@ -238,7 +238,7 @@ typedef enum mcp_state_owner_kind {
 } mcp_state_owner_kind;
 
 /**
- * What an owner waits for; to be added up.
+ * The events that an owner waits for, to be combined by addition.
  */
 typedef enum mcp_state_interest {
   /**
@@ -256,7 +256,7 @@ typedef enum mcp_state_interest {
 } mcp_state_interest;
 
 /**
- * What happens to a request whose id is in flight already.
+ * The policy for a request whose id is already in flight.
  */
 typedef enum mcp_state_policy {
   /**
@@ -275,7 +275,7 @@ typedef enum mcp_state_policy {
 typedef struct mcp_state_buffer mcp_state_buffer;
 
 /**
- * An open store. To be freed with mcp_state_engine_free(); the store stays open.
+ * A handle of an open store. To be freed with mcp_state_engine_free(); the store stays open.
  */
 typedef struct mcp_state_engine mcp_state_engine;
 
@@ -302,7 +302,8 @@ typedef struct mcp_state_requests mcp_state_requests;
 typedef struct mcp_state_session mcp_state_session;
 
 /**
- * What went wrong: the caller's memory, written when a function fails, untouched when it succeeds. It need not be initialised.
+ * The description of an error, in the caller's memory. A function that fails writes it; one that succeeds leaves it unchanged. It
+ * need not be initialised.
  */
 typedef struct mcp_state_error {
   /**
@@ -314,7 +315,7 @@ typedef struct mcp_state_error {
    */
   int64_t maximum;
   /**
-   * With MCP_STATE_LIMIT_EXCEEDED, the value that would have passed it; else 0.
+   * With MCP_STATE_LIMIT_EXCEEDED, the value that would exceed it; else 0.
    */
   int64_t actual;
   /**
@@ -322,7 +323,7 @@ typedef struct mcp_state_error {
    */
   char limit[40];
   /**
-   * One sentence that names the value at fault and says what to do: UTF-8, NUL-terminated, cut where it is too long.
+   * One sentence that names the wrong value and says what to do: UTF-8, NUL-terminated, cut where it is too long.
    */
   char text[1024];
 } mcp_state_error;
@@ -568,12 +569,12 @@ size_t mcp_state_buffer_len(const struct mcp_state_buffer *buffer);
  *
  * # Safety
  *
- * The buffer is NULL or was not freed, and nobody uses its bytes any more.
+ * The buffer is NULL or was not freed, and no thread uses its bytes any more.
  */
 void mcp_state_buffer_free(struct mcp_state_buffer *buffer);
 
 /**
- * Appends a message to a topic and wakes its readers, whatever process they are in. The topic keeps a bounded number of messages
+ * Appends a message to a topic and wakes its readers in all processes. The topic keeps a bounded number of messages
  * and drops the oldest.
  *
  * `*out_number`: the message's number; those of one topic rise by one.
@@ -593,9 +594,9 @@ enum mcp_state_status mcp_state_publish(const struct mcp_state_engine *engine,
                                         struct mcp_state_error *error);
 
 /**
- * Where a new reader of a topic starts.
+ * Returns the cursor of a new reader of a topic.
  *
- * `*out_cursor`: the number of its newest message, 0 when there is none.
+ * `*out_cursor`: the number of its newest message, 0 for an empty topic.
  *
  * # Safety
  *
@@ -631,7 +632,7 @@ enum mcp_state_status mcp_state_since(const struct mcp_state_engine *engine,
  * Waits for a message of a topic after `cursor`: one slice, at most `wait_ms` and at most a second. To be called in a loop. A
  * signal ends it.
  *
- * `*out_there`: whether there is one.
+ * `*out_there`: whether a message was found.
  *
  * # Safety
  *
@@ -646,9 +647,9 @@ enum mcp_state_status mcp_state_wait_since(const struct mcp_state_engine *engine
                                            struct mcp_state_error *error);
 
 /**
- * Uses a key, for nonces and other things to be used once.
+ * Marks a single-use key, such as a nonce, as used.
  *
- * `*out_first`: true for exactly one caller within `ttl_ms`, whichever process asks first.
+ * `*out_first`: true for exactly one caller within `ttl_ms`, among all processes.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
  *
@@ -664,7 +665,7 @@ enum mcp_state_status mcp_state_consume_once(const struct mcp_state_engine *engi
                                              struct mcp_state_error *error);
 
 /**
- * Opens the store that a DSN names, and makes it if it is not there: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
+ * Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
  * options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
  *
  * `*out_engine`: the store, to be freed with mcp_state_engine_free().
@@ -681,7 +682,7 @@ enum mcp_state_status mcp_state_engine_open(const char *dsn,
                                             struct mcp_state_error *error);
 
 /**
- * Frees the handle of a store; NULL is none. Sessions opened through it stay usable.
+ * Frees the handle of a store, or does nothing for NULL. Sessions of the handle stay usable.
  *
  * # Safety
  *
@@ -690,7 +691,7 @@ enum mcp_state_status mcp_state_engine_open(const char *dsn,
 void mcp_state_engine_free(struct mcp_state_engine *engine);
 
 /**
- * The DSN that the store was opened with.
+ * Returns the DSN of the store.
  *
  * # Safety
  *
@@ -703,11 +704,11 @@ enum mcp_state_status mcp_state_dsn(const struct mcp_state_engine *engine,
 /**
  * Creates a session.
  *
- * `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: how long it lives without being used; NULL: the
- * store's. `principal`: who it belongs to, to everybody else it is not there (G12); NULL: whoever knows the id.
- * `*out_session`: the session, to be freed with mcp_state_session_free(); NULL when the id is taken, and then nothing was changed.
+ * `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL: the
+ * store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with the id.
+ * `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and then nothing was changed.
  *
- * Fails with MCP_STATE_LIMIT_EXCEEDED when there are too many sessions and none can give way, MCP_STATE_STORE_FULL.
+ * Fails with MCP_STATE_LIMIT_EXCEEDED if the store has max_sessions and none can be evicted, and with MCP_STATE_STORE_FULL.
  *
  * # Safety
  *
@@ -725,8 +726,8 @@ enum mcp_state_status mcp_state_create_session(const struct mcp_state_engine *en
 /**
  * Opens a session.
  *
- * `principal`: who asks; NULL: nobody that is known. `*out_session`: the session, to be freed with mcp_state_session_free();
- * NULL when it never existed, has expired, was destroyed, or is somebody else's: nothing tells these apart (G12).
+ * `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with mcp_state_session_free();
+ * NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller cannot tell which (G12).
  *
  * # Safety
  *
@@ -745,8 +746,8 @@ enum mcp_state_status mcp_state_open_session(const struct mcp_state_engine *engi
  * It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
  * of sessions, and nothing else is done with it.
  *
- * `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL when
- * neither is set, and nobody counts.
+ * `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL if
+ * neither is set, and waiting exchanges are not counted.
  *
  * # Safety
  *
@@ -758,9 +759,9 @@ enum mcp_state_status mcp_state_waiting_room(const struct mcp_state_engine *engi
                                              struct mcp_state_error *error);
 
 /**
- * Removes at most `limit` expired sessions, and releases the owners of dead processes met on the way (G11).
+ * Removes at most `limit` expired sessions, and releases owners of dead processes in the sessions that it reads (G11).
  *
- * `*out_sessions`, `*out_owners`: how many. `*out_more`: whether there is more to collect.
+ * `*out_sessions`, `*out_owners`: the numbers of both. `*out_more`: whether expired sessions are left.
  *
  * # Safety
  *
@@ -774,7 +775,7 @@ enum mcp_state_status mcp_state_collect(const struct mcp_state_engine *engine,
                                         struct mcp_state_error *error);
 
 /**
- * What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
+ * Returns the contents and counters of the store as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
  * `waiting`, `max_waiting`; `counters` and `limits`, numbers
  * by name; `place`, texts by name. Names may be added.
  *
@@ -787,7 +788,7 @@ enum mcp_state_status mcp_state_stats(const struct mcp_state_engine *engine,
                                       struct mcp_state_error *error);
 
 /**
- * Notes that the owner serves a client's request.
+ * Registers a client's request that the owner serves.
  *
  * `id_text`: the request's JSON-RPC id if that is a text; NULL: it is the number `id`. `policy`: MCP_STATE_POLICY_*.
  * `*out_begun`: false when a request with this id is in flight and the policy is to reject.
@@ -809,7 +810,7 @@ enum mcp_state_status mcp_state_begin_request(const struct mcp_state_session *se
                                               struct mcp_state_error *error);
 
 /**
- * Notes that the owner has served a client's request.
+ * Removes a client's request that the owner has served.
  *
  * `id`, `id_text`: as of mcp_state_begin_request(). `*out_was_in_flight`: whether it was. `*out_cancelled`: whether the client
  * cancelled it meanwhile.
@@ -851,7 +852,7 @@ enum mcp_state_status mcp_state_is_cancelled(const struct mcp_state_session *ses
                                              struct mcp_state_error *error);
 
 /**
- * Cancels the one request in flight with this id, whose owner is woken.
+ * Cancels the only request in flight with this id and wakes its owner.
  *
  * `id`, `id_text`: as of mcp_state_begin_request(). `*out_outcome`: MCP_STATE_CANCEL_CANCELLED, _UNKNOWN or _AMBIGUOUS.
  *
@@ -876,7 +877,7 @@ enum mcp_state_status mcp_state_cancel_request(const struct mcp_state_session *s
 size_t mcp_state_messages_len(const struct mcp_state_messages *messages);
 
 /**
- * The message at `index`, counted from 0, good until the list is freed; NULL where there is none.
+ * The message at `index`, counted from 0, good until the list is freed; NULL beyond the end.
  *
  * # Safety
  *
@@ -890,7 +891,7 @@ const struct mcp_state_message *mcp_state_messages_at(const struct mcp_state_mes
  *
  * # Safety
  *
- * The list is NULL or was not freed, and nobody uses its elements any more.
+ * The list is NULL or was not freed, and no thread uses its elements any more.
  */
 void mcp_state_messages_free(struct mcp_state_messages *messages);
 
@@ -904,7 +905,7 @@ void mcp_state_messages_free(struct mcp_state_messages *messages);
 size_t mcp_state_requests_len(const struct mcp_state_requests *requests);
 
 /**
- * The request at `index`, counted from 0, good until the list is freed; NULL where there is none.
+ * The request at `index`, counted from 0, good until the list is freed; NULL beyond the end.
  *
  * # Safety
  *
@@ -918,7 +919,7 @@ const struct mcp_state_request *mcp_state_requests_at(const struct mcp_state_req
  *
  * # Safety
  *
- * The list is NULL or was not freed, and nobody uses its elements any more.
+ * The list is NULL or was not freed, and no thread uses its elements any more.
  */
 void mcp_state_requests_free(struct mcp_state_requests *requests);
 
@@ -945,7 +946,7 @@ size_t mcp_state_ids_len(const struct mcp_state_ids *ids);
  *
  * # Safety
  *
- * The list is NULL or was not freed, and nobody uses its elements any more.
+ * The list is NULL or was not freed, and no thread uses its elements any more.
  */
 void mcp_state_ids_free(struct mcp_state_ids *ids);
 
@@ -971,8 +972,8 @@ enum mcp_state_status mcp_state_enqueue_outgoing(const struct mcp_state_session 
                                                  struct mcp_state_error *error);
 
 /**
- * The owner's next messages, at most `max`, removed: at most once, since a process that dies before it has written them takes
- * them along. A stream also gets the session's broadcasts.
+ * Removes and returns the owner's next messages, at most `max`. Each is delivered at most once: a process that dies before it has
+ * written its messages loses them. A stream also gets the session's broadcasts.
  *
  * `*out_messages`: to be freed with mcp_state_messages_free().
  *
@@ -990,8 +991,8 @@ enum mcp_state_status mcp_state_take_outgoing(const struct mcp_state_session *se
                                               struct mcp_state_error *error);
 
 /**
- * The same messages, kept until mcp_state_acknowledge(): at least once. Broadcasts are this owner's from here on, and return to
- * the session if it ends without acknowledging them.
+ * Returns the same messages and keeps them until mcp_state_acknowledge(), so each is delivered at least once. The owner also
+ * reserves broadcasts, which return to the session if the owner ends without acknowledging them.
  *
  * `*out_messages`: to be freed with mcp_state_messages_free().
  *
@@ -1027,7 +1028,7 @@ enum mcp_state_status mcp_state_acknowledge(const struct mcp_state_session *sess
                                             struct mcp_state_error *error);
 
 /**
- * Queues a message for whichever stream owner takes it first.
+ * Queues a message for the first stream owner that takes it.
  *
  * `context`: kept with the message, may be empty. `*out_number`: its number among the broadcasts.
  *
@@ -1046,11 +1047,11 @@ enum mcp_state_status mcp_state_enqueue_broadcast(const struct mcp_state_session
                                                   struct mcp_state_error *error);
 
 /**
- * Adds an owner: the exchange that this process serves. It ends by mcp_state_detach(), else when this process has died and the
- * lease has run out.
+ * Adds an owner: the exchange that this process serves. mcp_state_detach() ends the owner. If this process dies first, the engine
+ * releases the owner after its lease.
  *
- * `kind`: MCP_STATE_OWNER_*. `lease_ms`: how long it may be silent before its process is looked for; NULL: the store's.
- * `out_owner`: room for MCP_STATE_OWNER_SIZE bytes, which get the token and a NUL; `out_owner_size`: the room there is.
+ * `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the store's.
+ * `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the buffer.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
  *
@@ -1078,9 +1079,9 @@ enum mcp_state_status mcp_state_renew(const struct mcp_state_session *session,
                                       struct mcp_state_error *error);
 
 /**
- * Ends the owner and drops what it has not delivered or claimed: late answers to its requests are abandoned.
+ * Ends the owner and removes its messages and pending requests. Later answers to these requests are discarded as abandoned (G4).
  *
- * `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: how many messages and pending requests went.
+ * `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending requests.
  *
  * # Safety
  *
@@ -1095,10 +1096,10 @@ enum mcp_state_status mcp_state_detach(const struct mcp_state_session *session,
                                        struct mcp_state_error *error);
 
 /**
- * Waits until something of interest that is newer than `after` is there: one slice, at most `wait_ms` and at most a second. It
- * sleeps until another thread or process wakes it (G9). To be called in a loop with the cursor it gave.
+ * Waits for an event of `interest` that is newer than `after`: one slice, at most `wait_ms` and at most a second. Another thread
+ * or process wakes the caller (G9). To be called in a loop with the cursor of the last call.
  *
- * `interest`: the sum of MCP_STATE_INTEREST_*. `after`: the last wait's cursor, 0 at first. `*out_outcome`: how it ended.
+ * `interest`: the sum of MCP_STATE_INTEREST_*. `after`: the last wait's cursor, 0 at first. `*out_outcome`: the reason for the end.
  * `*out_cursor`: the new `after`.
  *
  * # Safety
@@ -1116,7 +1117,7 @@ enum mcp_state_status mcp_state_wait(const struct mcp_state_session *session,
                                      struct mcp_state_error *error);
 
 /**
- * An integer that no other request of this session has, in any process (G5).
+ * Returns an integer that no other request of this session has, in any process (G5).
  *
  * # Safety
  *
@@ -1173,9 +1174,9 @@ enum mcp_state_status mcp_state_send_request(const struct mcp_state_session *ses
                                              struct mcp_state_error *error);
 
 /**
- * Delivers the client's response to the request with this id, whose owner is woken; or discards it (G4).
+ * Delivers the client's response to the pending request with this id and wakes its owner, or discards a late response (G4).
  *
- * `*out_delivery`: delivered, or why it is late.
+ * `*out_delivery`: delivered, or the reason why it is late.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
  *
@@ -1191,9 +1192,9 @@ enum mcp_state_status mcp_state_deliver_response(const struct mcp_state_session 
                                                  struct mcp_state_error *error);
 
 /**
- * What became of the owner's request. Answered, timed out and cancelled ones are removed, response and request together (G2).
+ * Returns the state of the owner's request. Answered, timed out and cancelled ones are removed, response and request together (G2).
  *
- * `*out_state`: what became of it. `*out_payload`: the response when answered, to be freed with mcp_state_buffer_free(), else
+ * `*out_state`: the state. `*out_payload`: the response if it was answered, to be freed with mcp_state_buffer_free(), else
  * NULL. `*out_left_ms`: the time it has left while waiting, else 0.
  *
  * Fails with MCP_STATE_OWNER_EXPIRED.
@@ -1212,7 +1213,7 @@ enum mcp_state_status mcp_state_claim(const struct mcp_state_session *session,
                                       struct mcp_state_error *error);
 
 /**
- * The owner's next request that was answered, timed out or was cancelled, removed.
+ * Removes and returns the owner's next request that was answered, timed out or was cancelled (G2).
  *
  * `*out_found`: whether there was one. `*out_id`, `*out_state`, `*out_payload`: as of mcp_state_claim(); without one, 0,
  * MCP_STATE_CLAIM_UNKNOWN and NULL.
@@ -1268,9 +1269,9 @@ enum mcp_state_status mcp_state_cancel_pending(const struct mcp_state_session *s
                                                struct mcp_state_error *error);
 
 /**
- * Pending requests of an owner, or of the session.
+ * Returns the pending requests of an owner, or of the session.
  *
- * `owner`: NULL: whoever owns them. `*out_requests`: to be freed with mcp_state_requests_free().
+ * `owner`: NULL: all owners. `*out_requests`: to be freed with mcp_state_requests_free().
  *
  * Fails with MCP_STATE_OWNER_EXPIRED.
  *
@@ -1285,9 +1286,9 @@ enum mcp_state_status mcp_state_pending(const struct mcp_state_session *session,
                                         struct mcp_state_error *error);
 
 /**
- * The response to the owner's request, without claiming it.
+ * Returns the response to the owner's request, without claiming it.
  *
- * `*out_payload`: to be freed with mcp_state_buffer_free(); NULL when there is none.
+ * `*out_payload`: to be freed with mcp_state_buffer_free(); NULL if the request has no response.
  *
  * Fails with MCP_STATE_OWNER_EXPIRED.
  *
@@ -1303,7 +1304,7 @@ enum mcp_state_status mcp_state_peek_response(const struct mcp_state_session *se
                                               struct mcp_state_error *error);
 
 /**
- * Frees the handle of a session; NULL is none. The session lives on, and so do its owners.
+ * Frees the handle of a session, or does nothing for NULL. The session and its owners continue to exist.
  *
  * # Safety
  *
@@ -1323,7 +1324,7 @@ enum mcp_state_status mcp_state_session_id(const struct mcp_state_session *sessi
                                            struct mcp_state_error *error);
 
 /**
- * Puts off the session's expiry.
+ * Renews the session: it expires after its idle time from now on.
  *
  * `*out_there`: whether it still exists.
  *
@@ -1336,7 +1337,7 @@ enum mcp_state_status mcp_state_touch(const struct mcp_state_session *session,
                                       struct mcp_state_error *error);
 
 /**
- * Ends the session for good (G7) and wakes everybody who waits on it.
+ * Destroys the session (G7) and wakes all its waiters.
  *
  * `*out_ended`: whether it still existed.
  *
@@ -1349,7 +1350,7 @@ enum mcp_state_status mcp_state_destroy_session(const struct mcp_state_session *
                                                 struct mcp_state_error *error);
 
 /**
- * What the session holds, as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
+ * Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
  * `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may be added.
  *
  * # Safety

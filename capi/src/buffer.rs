@@ -44,7 +44,7 @@ pub unsafe extern "C" fn mcp_state_buffer_len(buffer: *const mcp_state_buffer) -
 ///
 /// # Safety
 ///
-/// The buffer is NULL or was not freed, and nobody uses its bytes any more.
+/// The buffer is NULL or was not freed, and no thread uses its bytes any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcp_state_buffer_free(buffer: *mut mcp_state_buffer) {
     // SAFETY: as documented.

@@ -8,7 +8,7 @@ use crate::engine::mcp_state_engine;
 use crate::error::{mcp_state_error, mcp_state_status};
 use crate::lists::mcp_state_messages;
 
-/// Appends a message to a topic and wakes its readers, whatever process they are in. The topic keeps a bounded number of messages
+/// Appends a message to a topic and wakes its readers in all processes. The topic keeps a bounded number of messages
 /// and drops the oldest.
 ///
 /// `*out_number`: the message's number; those of one topic rise by one.
@@ -36,9 +36,9 @@ pub unsafe extern "C" fn mcp_state_publish(
     })
 }
 
-/// Where a new reader of a topic starts.
+/// Returns the cursor of a new reader of a topic.
 ///
-/// `*out_cursor`: the number of its newest message, 0 when there is none.
+/// `*out_cursor`: the number of its newest message, 0 for an empty topic.
 ///
 /// # Safety
 ///
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn mcp_state_since(
 /// Waits for a message of a topic after `cursor`: one slice, at most `wait_ms` and at most a second. To be called in a loop. A
 /// signal ends it.
 ///
-/// `*out_there`: whether there is one.
+/// `*out_there`: whether a message was found.
 ///
 /// # Safety
 ///
@@ -119,9 +119,9 @@ pub unsafe extern "C" fn mcp_state_wait_since(
     })
 }
 
-/// Uses a key, for nonces and other things to be used once.
+/// Marks a single-use key, such as a nonce, as used.
 ///
-/// `*out_first`: true for exactly one caller within `ttl_ms`, whichever process asks first.
+/// `*out_first`: true for exactly one caller within `ttl_ms`, among all processes.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
 ///

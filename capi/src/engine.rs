@@ -14,7 +14,7 @@ use crate::error::{Failure, mcp_state_error, mcp_state_status};
 use crate::session::mcp_state_session;
 use std::ffi::c_char;
 
-/// An open store. To be freed with mcp_state_engine_free(); the store stays open.
+/// A handle of an open store. To be freed with mcp_state_engine_free(); the store stays open.
 pub struct mcp_state_engine(Arc<Open>);
 
 struct Open {
@@ -76,7 +76,7 @@ fn now() -> u64 {
     START.elapsed().as_millis() as u64
 }
 
-/// Opens the store that a DSN names, and makes it if it is not there: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
+/// Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
 /// options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
 ///
 /// `*out_engine`: the store, to be freed with mcp_state_engine_free().
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn mcp_state_engine_open(
     })
 }
 
-/// Frees the handle of a store; NULL is none. Sessions opened through it stay usable.
+/// Frees the handle of a store, or does nothing for NULL. Sessions of the handle stay usable.
 ///
 /// # Safety
 ///
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn mcp_state_engine_free(engine: *mut mcp_state_engine) {
     unsafe { border::free(engine) }
 }
 
-/// The DSN that the store was opened with.
+/// Returns the DSN of the store.
 ///
 /// # Safety
 ///
@@ -131,11 +131,11 @@ pub unsafe extern "C" fn mcp_state_dsn(
 
 /// Creates a session.
 ///
-/// `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: how long it lives without being used; NULL: the
-/// store's. `principal`: who it belongs to, to everybody else it is not there (G12); NULL: whoever knows the id.
-/// `*out_session`: the session, to be freed with mcp_state_session_free(); NULL when the id is taken, and then nothing was changed.
+/// `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL: the
+/// store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with the id.
+/// `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and then nothing was changed.
 ///
-/// Fails with MCP_STATE_LIMIT_EXCEEDED when there are too many sessions and none can give way, MCP_STATE_STORE_FULL.
+/// Fails with MCP_STATE_LIMIT_EXCEEDED if the store has max_sessions and none can be evicted, and with MCP_STATE_STORE_FULL.
 ///
 /// # Safety
 ///
@@ -165,8 +165,8 @@ pub unsafe extern "C" fn mcp_state_create_session(
 
 /// Opens a session.
 ///
-/// `principal`: who asks; NULL: nobody that is known. `*out_session`: the session, to be freed with mcp_state_session_free();
-/// NULL when it never existed, has expired, was destroyed, or is somebody else's: nothing tells these apart (G12).
+/// `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with mcp_state_session_free();
+/// NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller cannot tell which (G12).
 ///
 /// # Safety
 ///
@@ -193,8 +193,8 @@ pub unsafe extern "C" fn mcp_state_open_session(
 /// It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
 /// of sessions, and nothing else is done with it.
 ///
-/// `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL when
-/// neither is set, and nobody counts.
+/// `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL if
+/// neither is set, and waiting exchanges are not counted.
 ///
 /// # Safety
 ///
@@ -214,9 +214,9 @@ pub unsafe extern "C" fn mcp_state_waiting_room(
     })
 }
 
-/// Removes at most `limit` expired sessions, and releases the owners of dead processes met on the way (G11).
+/// Removes at most `limit` expired sessions, and releases owners of dead processes in the sessions that it reads (G11).
 ///
-/// `*out_sessions`, `*out_owners`: how many. `*out_more`: whether there is more to collect.
+/// `*out_sessions`, `*out_owners`: the numbers of both. `*out_more`: whether expired sessions are left.
 ///
 /// # Safety
 ///
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn mcp_state_collect(
     })
 }
 
-/// What the store holds and has counted, as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
+/// Returns the contents and counters of the store as a JSON object: `sessions`, `used_bytes`, `limit_bytes`,
 /// `waiting`, `max_waiting`; `counters` and `limits`, numbers
 /// by name; `place`, texts by name. Names may be added.
 ///

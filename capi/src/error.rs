@@ -10,25 +10,25 @@ use mcp_state::{Error, ErrorKind, InvalidArgument, LimitExceeded};
 pub enum mcp_state_status {
     /// Done; the out-parameters are set.
     MCP_STATE_OK = 0,
-    /// Mend the call: the text names argument, value and what would be right.
+    /// Correct the call: the text names the argument, its value and what is allowed.
     MCP_STATE_INVALID_ARGUMENT = 1,
-    /// Mend the DSN.
+    /// Correct the DSN.
     MCP_STATE_INVALID_DSN = 2,
     /// Refuse the client's request, or raise the limit.
     MCP_STATE_LIMIT_EXCEEDED = 3,
-    /// The session was destroyed, has expired, was evicted, or is somebody else's: answer 404.
+    /// The session was destroyed, has expired, was evicted, or belongs to another principal: answer 404.
     MCP_STATE_SESSION_NOT_FOUND = 4,
     /// The owner was released: attach again.
     MCP_STATE_OWNER_EXPIRED = 5,
-    /// Answer 503; the text says what to mend.
+    /// Answer 503; the text says what to repair.
     MCP_STATE_STORE_UNAVAILABLE = 6,
-    /// Answer 503; what frees space still works.
+    /// Answer 503; operations that free space still succeed (G10).
     MCP_STATE_STORE_FULL = 7,
     /// Another version uses the store.
     MCP_STATE_STORE_INCOMPATIBLE = 8,
     /// The store's files are damaged.
     MCP_STATE_STORE_CORRUPT = 9,
-    /// Whether the operation took effect is not known.
+    /// It is unknown whether the operation took effect: read the session before you repeat it.
     MCP_STATE_OUTCOME_UNKNOWN = 10,
     /// A bug of this library.
     MCP_STATE_INTERNAL = 11,
@@ -39,7 +39,8 @@ const LIMIT_SIZE: usize = 40;
 /// Bytes of a text, its NUL included.
 const TEXT_SIZE: usize = 1024;
 
-/// What went wrong: the caller's memory, written when a function fails, untouched when it succeeds. It need not be initialised.
+/// The description of an error, in the caller's memory. A function that fails writes it; one that succeeds leaves it unchanged. It
+/// need not be initialised.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mcp_state_error {
@@ -47,11 +48,11 @@ pub struct mcp_state_error {
     pub status: mcp_state_status,
     /// With MCP_STATE_LIMIT_EXCEEDED, the limit; else 0.
     pub maximum: i64,
-    /// With MCP_STATE_LIMIT_EXCEEDED, the value that would have passed it; else 0.
+    /// With MCP_STATE_LIMIT_EXCEEDED, the value that would exceed it; else 0.
     pub actual: i64,
     /// With MCP_STATE_LIMIT_EXCEEDED, the limit's name as in a DSN (`max_message_bytes`); else empty. NUL-terminated.
     pub limit: [c_char; 40],
-    /// One sentence that names the value at fault and says what to do: UTF-8, NUL-terminated, cut where it is too long.
+    /// One sentence that names the wrong value and says what to do: UTF-8, NUL-terminated, cut where it is too long.
     pub text: [c_char; 1024],
 }
 

@@ -9,7 +9,7 @@ use crate::error::{mcp_state_error, mcp_state_status};
 use crate::pending::mcp_state_cancel_outcome;
 use crate::session::mcp_state_session;
 
-/// What happens to a request whose id is in flight already.
+/// The policy for a request whose id is already in flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_policy {
@@ -19,7 +19,7 @@ pub enum mcp_state_policy {
     MCP_STATE_POLICY_REJECT = 2,
 }
 
-/// Notes that the owner serves a client's request.
+/// Registers a client's request that the owner serves.
 ///
 /// `id_text`: the request's JSON-RPC id if that is a text; NULL: it is the number `id`. `policy`: MCP_STATE_POLICY_*.
 /// `*out_begun`: false when a request with this id is in flight and the policy is to reject.
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn mcp_state_begin_request(
     })
 }
 
-/// Notes that the owner has served a client's request.
+/// Removes a client's request that the owner has served.
 ///
 /// `id`, `id_text`: as of mcp_state_begin_request(). `*out_was_in_flight`: whether it was. `*out_cancelled`: whether the client
 /// cancelled it meanwhile.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn mcp_state_is_cancelled(
     })
 }
 
-/// Cancels the one request in flight with this id, whose owner is woken.
+/// Cancels the only request in flight with this id and wakes its owner.
 ///
 /// `id`, `id_text`: as of mcp_state_begin_request(). `*out_outcome`: MCP_STATE_CANCEL_CANCELLED, _UNKNOWN or _AMBIGUOUS.
 ///

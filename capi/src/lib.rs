@@ -1,6 +1,6 @@
-//! The C ABI of mcp-state: the operations of the engine for C, C++, Python, PHP's FFI and whatever else calls C.
+//! The C ABI of mcp-state: the operations of the engine for C, C++, Python, PHP's FFI and every other caller of C.
 //!
-//! What holds for all functions stands at the top of `include/mcp_state.h`, which cbindgen writes from this crate
+//! The rules for all functions are at the top of `include/mcp_state.h`, which cbindgen writes from this crate
 //! (`cargo test -p mcp-state-capi --test headers` compares, and with `MCP_STATE_WRITE_HEADERS=1` writes). Names here are those of
 //! C. Invariants: no panic crosses the border ([`border::guard`]); every pointer is tested for NULL before anything is done;
 //! out-parameters are written only when a function succeeds; numbers of enums never change meaning.

@@ -1,4 +1,4 @@
-//! Lists that the library gives away: messages, requests, ids. Elements are looked at through borrowed views.
+//! Lists that the caller owns: messages, requests, ids. Views borrow their elements.
 
 use std::ptr;
 
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn mcp_state_messages_len(messages: *const mcp_state_messa
     unsafe { messages.as_ref() }.map_or(0, |messages| messages.views.len())
 }
 
-/// The message at `index`, counted from 0, good until the list is freed; NULL where there is none.
+/// The message at `index`, counted from 0, good until the list is freed; NULL beyond the end.
 ///
 /// # Safety
 ///
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn mcp_state_messages_at(
 ///
 /// # Safety
 ///
-/// The list is NULL or was not freed, and nobody uses its elements any more.
+/// The list is NULL or was not freed, and no thread uses its elements any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcp_state_messages_free(messages: *mut mcp_state_messages) {
     // SAFETY: as documented.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn mcp_state_requests_len(requests: *const mcp_state_reque
     unsafe { requests.as_ref() }.map_or(0, |requests| requests.views.len())
 }
 
-/// The request at `index`, counted from 0, good until the list is freed; NULL where there is none.
+/// The request at `index`, counted from 0, good until the list is freed; NULL beyond the end.
 ///
 /// # Safety
 ///
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn mcp_state_requests_at(
 ///
 /// # Safety
 ///
-/// The list is NULL or was not freed, and nobody uses its elements any more.
+/// The list is NULL or was not freed, and no thread uses its elements any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcp_state_requests_free(requests: *mut mcp_state_requests) {
     // SAFETY: as documented.
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn mcp_state_ids_len(ids: *const mcp_state_ids) -> usize {
 ///
 /// # Safety
 ///
-/// The list is NULL or was not freed, and nobody uses its elements any more.
+/// The list is NULL or was not freed, and no thread uses its elements any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcp_state_ids_free(ids: *mut mcp_state_ids) {
     // SAFETY: as documented.

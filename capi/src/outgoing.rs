@@ -36,8 +36,8 @@ pub unsafe extern "C" fn mcp_state_enqueue_outgoing(
     })
 }
 
-/// The owner's next messages, at most `max`, removed: at most once, since a process that dies before it has written them takes
-/// them along. A stream also gets the session's broadcasts.
+/// Removes and returns the owner's next messages, at most `max`. Each is delivered at most once: a process that dies before it has
+/// written its messages loses them. A stream also gets the session's broadcasts.
 ///
 /// `*out_messages`: to be freed with mcp_state_messages_free().
 ///
@@ -63,8 +63,8 @@ pub unsafe extern "C" fn mcp_state_take_outgoing(
     })
 }
 
-/// The same messages, kept until mcp_state_acknowledge(): at least once. Broadcasts are this owner's from here on, and return to
-/// the session if it ends without acknowledging them.
+/// Returns the same messages and keeps them until mcp_state_acknowledge(), so each is delivered at least once. The owner also
+/// reserves broadcasts, which return to the session if the owner ends without acknowledging them.
 ///
 /// `*out_messages`: to be freed with mcp_state_messages_free().
 ///
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn mcp_state_acknowledge(
     })
 }
 
-/// Queues a message for whichever stream owner takes it first.
+/// Queues a message for the first stream owner that takes it.
 ///
 /// `context`: kept with the message, may be empty. `*out_number`: its number among the broadcasts.
 ///

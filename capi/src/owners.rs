@@ -12,7 +12,7 @@ use crate::session::mcp_state_session;
 /// Bytes that an owner's token takes, its NUL included: 32 hexadecimal digits.
 pub const MCP_STATE_OWNER_SIZE: usize = 33;
 
-/// What an owner delivers to.
+/// The kind of an owner.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_owner_kind {
@@ -22,7 +22,7 @@ pub enum mcp_state_owner_kind {
     MCP_STATE_OWNER_REPLY = 2,
 }
 
-/// What an owner waits for; to be added up.
+/// The events that an owner waits for, to be combined by addition.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_interest {
@@ -34,13 +34,13 @@ pub enum mcp_state_interest {
     MCP_STATE_INTEREST_CANCELLATION = 4,
 }
 
-/// How a wait ended.
+/// The reason for the end of a wait.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_wait_outcome {
-    /// Something of the interest is there.
+    /// One of the events happened.
     MCP_STATE_WAIT_READY = 1,
-    /// The slice or the time was over.
+    /// The slice or the time passed.
     MCP_STATE_WAIT_DEADLINE = 2,
     /// The session has ended.
     MCP_STATE_WAIT_DESTROYED = 3,
@@ -48,11 +48,11 @@ pub enum mcp_state_wait_outcome {
     MCP_STATE_WAIT_INTERRUPTED = 4,
 }
 
-/// Adds an owner: the exchange that this process serves. It ends by mcp_state_detach(), else when this process has died and the
-/// lease has run out.
+/// Adds an owner: the exchange that this process serves. mcp_state_detach() ends the owner. If this process dies first, the engine
+/// releases the owner after its lease.
 ///
-/// `kind`: MCP_STATE_OWNER_*. `lease_ms`: how long it may be silent before its process is looked for; NULL: the store's.
-/// `out_owner`: room for MCP_STATE_OWNER_SIZE bytes, which get the token and a NUL; `out_owner_size`: the room there is.
+/// `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the store's.
+/// `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the buffer.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
 ///
@@ -107,9 +107,9 @@ pub unsafe extern "C" fn mcp_state_renew(
     guard(error, || Ok(handle!(session).0.renew(&owner!(owner, owner_len))?))
 }
 
-/// Ends the owner and drops what it has not delivered or claimed: late answers to its requests are abandoned.
+/// Ends the owner and removes its messages and pending requests. Later answers to these requests are discarded as abandoned (G4).
 ///
-/// `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: how many messages and pending requests went.
+/// `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending requests.
 ///
 /// # Safety
 ///
@@ -135,10 +135,10 @@ pub unsafe extern "C" fn mcp_state_detach(
     })
 }
 
-/// Waits until something of interest that is newer than `after` is there: one slice, at most `wait_ms` and at most a second. It
-/// sleeps until another thread or process wakes it (G9). To be called in a loop with the cursor it gave.
+/// Waits for an event of `interest` that is newer than `after`: one slice, at most `wait_ms` and at most a second. Another thread
+/// or process wakes the caller (G9). To be called in a loop with the cursor of the last call.
 ///
-/// `interest`: the sum of MCP_STATE_INTEREST_*. `after`: the last wait's cursor, 0 at first. `*out_outcome`: how it ended.
+/// `interest`: the sum of MCP_STATE_INTEREST_*. `after`: the last wait's cursor, 0 at first. `*out_outcome`: the reason for the end.
 /// `*out_cursor`: the new `after`.
 ///
 /// # Safety

@@ -13,7 +13,7 @@ use crate::session::mcp_state_session;
 /// In place of a question's time: the store's `request_timeout_ms`.
 pub const MCP_STATE_TIMEOUT_OF_STORE: i64 = -1;
 
-/// What became of a pending request.
+/// The state of a pending request.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_claim_state {
@@ -25,9 +25,9 @@ pub enum mcp_state_claim_state {
     MCP_STATE_CLAIM_TIMED_OUT = 3,
     /// Its owner cancelled it.
     MCP_STATE_CLAIM_CANCELLED = 4,
-    /// It is another owner's.
+    /// It belongs to another owner.
     MCP_STATE_CLAIM_NOT_OWNER = 5,
-    /// There is none with this id, or it was claimed.
+    /// No request has this id, or it was claimed.
     MCP_STATE_CLAIM_UNKNOWN = 6,
 }
 
@@ -45,7 +45,7 @@ impl mcp_state_claim_state {
     }
 }
 
-/// What became of a response: delivered, or late and discarded (G4).
+/// The result of a delivery: delivered, or late and discarded (G4).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_delivery {
@@ -65,13 +65,13 @@ pub enum mcp_state_delivery {
     MCP_STATE_LATE_ABANDONED = 6,
 }
 
-/// What became of a cancellation, of a pending request or of one in flight.
+/// The result of a cancellation, of a pending request or of one in flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum mcp_state_cancel_outcome {
     /// It is cancelled now.
     MCP_STATE_CANCEL_CANCELLED = 1,
-    /// There is none with this id.
+    /// No request has this id.
     MCP_STATE_CANCEL_UNKNOWN = 2,
     /// Several requests in flight have this id; none was touched.
     MCP_STATE_CANCEL_AMBIGUOUS = 3,
@@ -79,13 +79,13 @@ pub enum mcp_state_cancel_outcome {
     MCP_STATE_CANCEL_ALREADY_ANSWERED = 4,
     /// It has timed out.
     MCP_STATE_CANCEL_TIMED_OUT = 5,
-    /// It is another owner's.
+    /// It belongs to another owner.
     MCP_STATE_CANCEL_NOT_OWNER = 6,
     /// It was cancelled before.
     MCP_STATE_CANCEL_ALREADY_CANCELLED = 7,
 }
 
-/// An integer that no other request of this session has, in any process (G5).
+/// Returns an integer that no other request of this session has, in any process (G5).
 ///
 /// # Safety
 ///
@@ -169,9 +169,9 @@ pub unsafe extern "C" fn mcp_state_send_request(
     })
 }
 
-/// Delivers the client's response to the request with this id, whose owner is woken; or discards it (G4).
+/// Delivers the client's response to the pending request with this id and wakes its owner, or discards a late response (G4).
 ///
-/// `*out_delivery`: delivered, or why it is late.
+/// `*out_delivery`: delivered, or the reason why it is late.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
 ///
@@ -203,9 +203,9 @@ pub unsafe extern "C" fn mcp_state_deliver_response(
     })
 }
 
-/// What became of the owner's request. Answered, timed out and cancelled ones are removed, response and request together (G2).
+/// Returns the state of the owner's request. Answered, timed out and cancelled ones are removed, response and request together (G2).
 ///
-/// `*out_state`: what became of it. `*out_payload`: the response when answered, to be freed with mcp_state_buffer_free(), else
+/// `*out_state`: the state. `*out_payload`: the response if it was answered, to be freed with mcp_state_buffer_free(), else
 /// NULL. `*out_left_ms`: the time it has left while waiting, else 0.
 ///
 /// Fails with MCP_STATE_OWNER_EXPIRED.
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn mcp_state_claim(
     })
 }
 
-/// The owner's next request that was answered, timed out or was cancelled, removed.
+/// Removes and returns the owner's next request that was answered, timed out or was cancelled (G2).
 ///
 /// `*out_found`: whether there was one. `*out_id`, `*out_state`, `*out_payload`: as of mcp_state_claim(); without one, 0,
 /// MCP_STATE_CLAIM_UNKNOWN and NULL.
@@ -330,9 +330,9 @@ pub unsafe extern "C" fn mcp_state_cancel_pending(
     })
 }
 
-/// Pending requests of an owner, or of the session.
+/// Returns the pending requests of an owner, or of the session.
 ///
-/// `owner`: NULL: whoever owns them. `*out_requests`: to be freed with mcp_state_requests_free().
+/// `owner`: NULL: all owners. `*out_requests`: to be freed with mcp_state_requests_free().
 ///
 /// Fails with MCP_STATE_OWNER_EXPIRED.
 ///
@@ -358,9 +358,9 @@ pub unsafe extern "C" fn mcp_state_pending(
     })
 }
 
-/// The response to the owner's request, without claiming it.
+/// Returns the response to the owner's request, without claiming it.
 ///
-/// `*out_payload`: to be freed with mcp_state_buffer_free(); NULL when there is none.
+/// `*out_payload`: to be freed with mcp_state_buffer_free(); NULL if the request has no response.
 ///
 /// Fails with MCP_STATE_OWNER_EXPIRED.
 ///

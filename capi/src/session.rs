@@ -21,7 +21,7 @@ impl mcp_state_session {
     }
 }
 
-/// Frees the handle of a session; NULL is none. The session lives on, and so do its owners.
+/// Frees the handle of a session, or does nothing for NULL. The session and its owners continue to exist.
 ///
 /// # Safety
 ///
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn mcp_state_session_id(
     })
 }
 
-/// Puts off the session's expiry.
+/// Renews the session: it expires after its idle time from now on.
 ///
 /// `*out_there`: whether it still exists.
 ///
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn mcp_state_touch(
     })
 }
 
-/// Ends the session for good (G7) and wakes everybody who waits on it.
+/// Destroys the session (G7) and wakes all its waiters.
 ///
 /// `*out_ended`: whether it still existed.
 ///
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn mcp_state_destroy_session(
     })
 }
 
-/// What the session holds, as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
+/// Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
 /// `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may be added.
 ///
 /// # Safety

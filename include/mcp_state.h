@@ -665,8 +665,8 @@ enum mcp_state_status mcp_state_consume_once(const struct mcp_state_engine *engi
                                              struct mcp_state_error *error);
 
 /**
- * Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
- * options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
+ * Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`,
+ * with options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
  *
  * `*out_engine`: the store, to be freed with mcp_state_engine_free().
  *
@@ -704,9 +704,10 @@ enum mcp_state_status mcp_state_dsn(const struct mcp_state_engine *engine,
 /**
  * Creates a session.
  *
- * `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL: the
- * store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with the id.
- * `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and then nothing was changed.
+ * `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL:
+ * the store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with
+ * the id. `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and
+ * then nothing was changed.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED if the store has max_sessions and none can be evicted, and with MCP_STATE_STORE_FULL.
  *
@@ -726,8 +727,9 @@ enum mcp_state_status mcp_state_create_session(const struct mcp_state_engine *en
 /**
  * Opens a session.
  *
- * `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with mcp_state_session_free();
- * NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller cannot tell which (G12).
+ * `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with
+ * mcp_state_session_free(); NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller
+ * cannot tell which (G12).
  *
  * # Safety
  *
@@ -742,9 +744,9 @@ enum mcp_state_status mcp_state_open_session(const struct mcp_state_engine *engi
                                              struct mcp_state_error *error);
 
 /**
- * The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches afterwards.
- * It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
- * of sessions, and nothing else is done with it.
+ * The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches
+ * afterwards. It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The
+ * room is in no list of sessions, and nothing else is done with it.
  *
  * `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL if
  * neither is set, and waiting exchanges are not counted.
@@ -1050,8 +1052,9 @@ enum mcp_state_status mcp_state_enqueue_broadcast(const struct mcp_state_session
  * Adds an owner: the exchange that this process serves. mcp_state_detach() ends the owner. If this process dies first, the engine
  * releases the owner after its lease.
  *
- * `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the store's.
- * `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the buffer.
+ * `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the
+ * store's. `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the
+ * buffer.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
  *
@@ -1081,7 +1084,8 @@ enum mcp_state_status mcp_state_renew(const struct mcp_state_session *session,
 /**
  * Ends the owner and removes its messages and pending requests. Later answers to these requests are discarded as abandoned (G4).
  *
- * `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending requests.
+ * `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending
+ * requests.
  *
  * # Safety
  *
@@ -1131,7 +1135,8 @@ enum mcp_state_status mcp_state_next_request_id(const struct mcp_state_session *
  * Registers a request that is sent by other means.
  *
  * `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late;
- * MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
+ * MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false
+ * when a pending request has this id. `*out_left_ms`: the time it has, else 0.
  *
  * Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
  *
@@ -1350,8 +1355,9 @@ enum mcp_state_status mcp_state_destroy_session(const struct mcp_state_session *
                                                 struct mcp_state_error *error);
 
 /**
- * Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
- * `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may be added.
+ * Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`,
+ * `in_flight`, `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may
+ * be added.
  *
  * # Safety
  *

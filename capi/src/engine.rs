@@ -76,8 +76,8 @@ fn now() -> u64 {
     START.elapsed().as_millis() as u64
 }
 
-/// Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`, with
-/// options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
+/// Opens the store that a DSN names, and makes the store if it does not exist: `shm://NAME`, `file:///DIRECTORY` or `memory://`,
+/// with options as a query (`?ttl_ms=600000&max_sessions=500`). Handles of one process and DSN share one store, which stays open.
 ///
 /// `*out_engine`: the store, to be freed with mcp_state_engine_free().
 ///
@@ -131,9 +131,10 @@ pub unsafe extern "C" fn mcp_state_dsn(
 
 /// Creates a session.
 ///
-/// `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL: the
-/// store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with the id.
-/// `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and then nothing was changed.
+/// `id`: 1 to 255 visible ASCII characters; NULL: a random UUID. `ttl_ms`: the idle time after which the session expires; NULL:
+/// the store's. `principal`: the caller that the session belongs to, and no other caller finds it (G12); NULL: every caller with
+/// the id. `*out_session`: the session, to be freed with mcp_state_session_free(); NULL if a session has this id already, and
+/// then nothing was changed.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED if the store has max_sessions and none can be evicted, and with MCP_STATE_STORE_FULL.
 ///
@@ -165,8 +166,9 @@ pub unsafe extern "C" fn mcp_state_create_session(
 
 /// Opens a session.
 ///
-/// `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with mcp_state_session_free();
-/// NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller cannot tell which (G12).
+/// `principal`: the authenticated caller; NULL: an anonymous one. `*out_session`: the session, to be freed with
+/// mcp_state_session_free(); NULL if it never existed, has expired, was destroyed, or belongs to another principal; the caller
+/// cannot tell which (G12).
 ///
 /// # Safety
 ///
@@ -189,9 +191,9 @@ pub unsafe extern "C" fn mcp_state_open_session(
     })
 }
 
-/// The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches afterwards.
-/// It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The room is in no list
-/// of sessions, and nothing else is done with it.
+/// The waiting room of the store: each exchange that waits for its client attaches to it (mcp_state_attach()) and detaches
+/// afterwards. It is refused with MCP_STATE_LIMIT_EXCEEDED when `places` wait already. A place ends with its process, too. The
+/// room is in no list of sessions, and nothing else is done with it.
 ///
 /// `places`: how many may wait; NULL: the store's `max_waiting`. `*out_room`: to be freed with mcp_state_session_free(); NULL if
 /// neither is set, and waiting exchanges are not counted.

@@ -51,8 +51,9 @@ pub enum mcp_state_wait_outcome {
 /// Adds an owner: the exchange that this process serves. mcp_state_detach() ends the owner. If this process dies first, the engine
 /// releases the owner after its lease.
 ///
-/// `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the store's.
-/// `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the buffer.
+/// `kind`: MCP_STATE_OWNER_*. `lease_ms`: the time without an operation after which the engine checks the process; NULL: the
+/// store's. `out_owner`: a buffer of MCP_STATE_OWNER_SIZE bytes for the token and a NUL; `out_owner_size`: the size of the
+/// buffer.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL.
 ///
@@ -109,7 +110,8 @@ pub unsafe extern "C" fn mcp_state_renew(
 
 /// Ends the owner and removes its messages and pending requests. Later answers to these requests are discarded as abandoned (G4).
 ///
-/// `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending requests.
+/// `*out_ended`: whether it had not ended before. `*out_dropped`, `*out_abandoned`: the numbers of removed messages and pending
+/// requests.
 ///
 /// # Safety
 ///

@@ -106,7 +106,8 @@ pub unsafe extern "C" fn mcp_state_next_request_id(
 /// Registers a request that is sent by other means.
 ///
 /// `id`: best from mcp_state_next_request_id(). `timeout_ms`: after which it times out and its answer is late;
-/// MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false when a pending request has this id. `*out_left_ms`: the time it has, else 0.
+/// MCP_STATE_TIMEOUT_OF_STORE: the store's `request_timeout_ms`. `method`: for display, may be empty. `*out_registered`: false
+/// when a pending request has this id. `*out_left_ms`: the time it has, else 0.
 ///
 /// Fails with MCP_STATE_LIMIT_EXCEEDED, MCP_STATE_STORE_FULL, MCP_STATE_OWNER_EXPIRED.
 ///

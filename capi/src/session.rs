@@ -90,8 +90,9 @@ pub unsafe extern "C" fn mcp_state_destroy_session(
     })
 }
 
-/// Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`, `in_flight`,
-/// `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may be added.
+/// Returns the contents of the session as a JSON object: `id`, `age_ms`, `idle_ms`, `ttl_ms`, `owners`, `exchanges`, `pending`,
+/// `in_flight`, `queued`, `broadcasts`, `message_bytes`, `attribute_bytes`, and `late`, the late responses by reason. Names may
+/// be added.
 ///
 /// # Safety
 ///

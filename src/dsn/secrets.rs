@@ -33,9 +33,9 @@ pub(crate) fn shown(dsn: &str) -> String {
     let place = match (place.split_once("://"), place.rsplit_once('@')) {
         (Some((scheme, rest)), Some((_, host))) => {
             let login = &rest[..rest.len() - host.len() - 1];
-            let user = login
-                .split_once(':')
-                .map_or(before_delimiter(login), |(user, _)| format!("{}:…", before_delimiter(user)));
+            // A login without a colon may be a password in the user's place, or its colon is escaped.
+            let user =
+                login.split_once(':').map_or("…".to_owned(), |(user, _)| format!("{}:…", before_delimiter(user)));
             format!("{scheme}://{user}@{host}")
         }
         _ => place.to_owned(),
@@ -96,6 +96,9 @@ mod tests {
             ("redis://:SECRET@h", "redis://:…@h"),
             ("redis://h?db=1&password=SECRET&prefix=x", "redis://h?db=1&password=…&prefix=x"),
             ("redis://ann:S@SECRET@h", "redis://ann:…@h"),
+            ("redis://SECRET@h", "redis://…@h"),
+            ("redis://ann%3ASECRET@h", "redis://…@h"),
+            ("redis://SECRET@h?password=SECRET", "redis://…@h?password=…"),
             ("redis://h?password=a@SECRET&db=1", "redis://h?password=…&db=1"),
             ("redis://h?sentinel=m&sentinel_password=SECRET", "redis://h?sentinel=m&sentinel_password=…"),
             ("redis://h?user=ann password=SECRET", "redis://h?user=ann…"),

@@ -22,6 +22,8 @@ AWAY = "127.0.0.1:1"
 UNDERSTOOD = (
     f"redis://ann:{SECRET}@{AWAY}?retry_ms=1",
     f"redis://:{SECRET}@{AWAY}/2?retry_ms=1",
+    f"redis://{SECRET}@{AWAY}?retry_ms=1",
+    f"redis://ann%3A{SECRET}@{AWAY}?retry_ms=1",
     f"redis://{AWAY}?retry_ms=1&user=ann&password={SECRET}",
     f"redis://{AWAY}?retry_ms=1&sentinel=main&sentinel_user=ann&sentinel_password={SECRET}",
     f"redis://ann:{SECRET}@{AWAY}?retry_ms=1&cluster=1",

@@ -151,7 +151,10 @@ fn operate(input: &mut Unstructured<'_>, session: &mut Transition<'_>) -> Step<(
         4 => session.detach(&owner).map(|_| ()),
         5 => session.look(&owner, Interest::ALL, max).map(|_| ()),
         6 => session.release_dead_owners().map(|_| ()),
-        7 => session.release_everybody().map(|_| ()),
+        7 => {
+            session.release_everybody();
+            Ok(())
+        }
         8 | 9 => session.enqueue_outgoing(&owner, "message", &text(input)).map(|_| ()),
         10 | 11 => session.enqueue_broadcast("message", "").map(|_| ()),
         12 => session.take_outgoing(&owner, max as usize).map(|_| ()),

@@ -137,9 +137,10 @@ impl Transition<'_> {
 
     /// An owner that registers its own waiting request again tells its method, where it had told none: the deadline stays.
     fn name_pending(&mut self, index: usize, at: usize, method: &str) -> Step<Registered> {
-        let record = self.record();
+        let (record, now) = (self.record(), self.now());
         let pending = &record.pending[at];
-        let is_unnamed = pending.method.is_empty() && pending.state == PendingState::Waiting;
+        let is_waiting = pending.state == PendingState::Waiting && now < pending.deadline;
+        let is_unnamed = pending.method.is_empty() && is_waiting;
         if method.is_empty() || !is_unnamed || pending.owner != record.owners[index].number {
             return Ok(Registered::Duplicate);
         }

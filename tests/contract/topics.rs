@@ -31,6 +31,8 @@ fn o_the_bus_keeps_order_and_tells_who_fell_behind(store: Fixture) {
     assert_eq!(bus.cursor("other").unwrap(), 0);
     let read = bus.since("t", 77, 9).unwrap();
     assert_eq!((read.messages.len(), read.cursor, read.missed), (3, 5, 0), "a cursor of an earlier life of the topic");
+    let read = bus.since("t", 77, 0).unwrap();
+    assert_eq!((read.messages, read.cursor, read.missed), (vec![], 2, 0), "who asks for nothing loses nothing");
 }
 
 fn the_bus_is_bounded(store: Fixture) {

@@ -68,7 +68,6 @@ pub(super) fn since(
     cursor: u64,
     max: usize,
 ) -> Result<BusEntries, StoreError> {
-    let max = max.max(1);
     let range = |after: u64, count: usize| {
         let mut head = redis::cmd("HMGET");
         head.arg(head_key(store, topic)).arg("n").arg("f").arg("b");
@@ -78,17 +77,18 @@ pub(super) fn since(
         let answers = process.connections.read(|link| link.ask_all(&[head.clone(), entries.clone()]))?;
         read_range(answers).ok_or_else(|| StoreError::corrupt("of this topic", "it cannot be read"))
     };
-    let mut found = range(cursor, max.min(FIRST_PORTION))?;
+    let mut found = range(cursor, max.clamp(1, FIRST_PORTION))?;
     // A cursor the topic has not reached is one of an earlier life of the topic: all that is here is new.
     let mut cursor = cursor;
     if found.newest > 0 && cursor > found.newest {
         cursor = found.first - 1;
-        found = range(cursor, max.min(FIRST_PORTION))?;
+        found = range(cursor, max.clamp(1, FIRST_PORTION))?;
     }
     let (newest, first, mut messages) = (found.newest, found.first, std::mem::take(&mut found.messages));
     if newest == 0 {
         return Ok(BusEntries::default());
     }
+    messages.truncate(max);
     let missed = first.saturating_sub(cursor + 1);
     let mut cursor = messages.last().map_or(cursor + missed, |(number, _)| *number);
     while messages.len() < max && cursor < newest {

@@ -46,15 +46,30 @@ impl Snapshot {
         count(self).saturating_sub(count(before)) as f64 / seconds.max(0.001)
     }
 
-    fn line(&self, before: Option<&Snapshot>) -> String {
+    fn summary(&self) -> String {
         let Totals { owners, pending, in_flight, queued, broadcasts, .. } = self.totals;
-        let mut line = format!(
+        format!(
             "sessions {}  owners {owners}  pending {pending}  in flight {in_flight}  queued {}  late {}  used {}",
             self.stats.sessions,
             queued + broadcasts,
             self.late(),
             text::bytes(self.stats.used_bytes),
-        );
+        )
+    }
+
+    /// How many exchanges wait, where any does or the store's limit is not the default.
+    fn waiting(&self) -> Option<String> {
+        let (waiting, most) = (self.stats.waiting, self.stats.max_waiting);
+        let refused = self.counter("waiting_refused");
+        (waiting > 0 || most < Limit::Waiting.default_value())
+            .then(|| format!("waiting {waiting}  max_waiting {most}  waiting_refused {refused}"))
+    }
+
+    fn line(&self, before: Option<&Snapshot>) -> String {
+        let mut line = self.summary();
+        if let Some(waiting) = self.waiting() {
+            line += &format!("  {waiting}");
+        }
         if let Some(before) = before {
             let delivered = self.rate(before, |snapshot| snapshot.counter("responses_delivered"));
             let created = self.rate(before, |snapshot| snapshot.counter("sessions_created"));
@@ -65,12 +80,8 @@ impl Snapshot {
 
     fn page(&self, engine: &Engine, before: Option<&Snapshot>, full: bool) -> Vec<String> {
         let mut lines = vec![format!("mcp-state {}   {}", mcp_state::VERSION, engine.dsn()), String::new()];
-        lines.push(self.line(None));
-        let (waiting, most) = (self.stats.waiting, self.stats.max_waiting);
-        if waiting > 0 || most < Limit::Waiting.default_value() {
-            let refused = self.counter("waiting_refused");
-            lines.push(format!("waiting {waiting}  max_waiting {most}  waiting_refused {refused}"));
-        }
+        lines.push(self.summary());
+        lines.extend(self.waiting());
         let used = 100.0 * self.stats.used_bytes as f64 / self.stats.limit_bytes.max(1) as f64;
         let mut store = format!("limit {} ({used:.0} % used)", text::bytes(self.stats.limit_bytes));
         let named = [("limits hit", "limits_hit"), ("store full", "store_full"), ("evicted", "sessions_evicted")];

@@ -178,6 +178,25 @@ class CommandLine(unittest.TestCase):
         for line in samples.splitlines():
             self.assertRegex(line, r"^(# (HELP|TYPE) mcp_state_\w+ .+|mcp_state_\w+\{[^}]+\} \d+)$")
 
+    def test_who_waits_is_shown_with_the_limit_and_the_refusals_by_every_output(self) -> None:
+        dsn = f"{self.dsn}&max_waiting=2"
+        php = self.php(dsn)
+        php.run("$a = $store->waitingRoom()->attach(); $b = $store->waitingRoom()->attach(); return 1;")
+        self.assertIn("max_waiting", php.run("return $store->waitingRoom()->attach();"))
+        stats = self.json("stats", store=dsn)
+        self.assertEqual((2, 2, 1), (stats["waiting"], stats["max_waiting"], stats["counters"]["waiting_refused"]))
+        self.assertEqual((0, []), (stats["sessions"], self.json("sessions", store=dsn)))
+        samples = self.mcp_state("stats", "--prometheus", store=dsn)
+        for name, value in (("waiting", 2), ("max_waiting", 2), ("waiting_refused_total", 1)):
+            self.assertRegex(samples, rf"(?m)^mcp_state_{name}{{[^}}]+}} {value}$")
+        watch = subprocess.Popen([self.command, "--store", dsn, "watch"], stdout=subprocess.PIPE, text=True)
+        try:
+            self.assertIn("waiting 2  max_waiting 2  waiting_refused 1", watch.stdout.readline())
+        finally:
+            watch.terminate()
+            watch.wait(DEADLINE)
+            watch.stdout.close()
+
     # -- what it changes
 
     def test_a_session_that_is_destroyed_is_gone_for_php_at_once(self) -> None:

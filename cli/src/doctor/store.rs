@@ -268,7 +268,7 @@ fn contradictions(report: &mut Report, engine: &Engine) {
     match engine.contradictions() {
         Ok(found) if found.is_empty() => report.good("contents", "nothing contradicts itself"),
         Ok(found) => {
-                let mend = "report this with the list as a bug; destroy the sessions that it names, the others are whole";
+            let mend = "report this with the list as a bug; destroy the sessions that it names, the others are whole";
             report.wrong("contents", found.join("\n"), mend);
         }
         Err(error) => report.wrong("contents", error.to_string(), mend_of(&error)),

@@ -482,7 +482,7 @@ class CommandLine(unittest.TestCase):
                 [note] = notes
                 self.assertEqual("note", note["level"], note)
                 self.assertRegex(note["seen"], r"the store may use 4\.0 MiB: half of .*RLIMIT_FSIZE")
-                self.assertIn("more room", note["mend"])
+                self.assertIn("add space", note["mend"])
             else:
                 self.assertEqual([], notes, "max_store_bytes is less than what RLIMIT_FSIZE leaves")
 

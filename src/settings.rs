@@ -109,6 +109,9 @@ pub struct Settings {
     pub group: Option<String>,
     /// Whether only an existing store is opened, which is neither made nor replaced. No option of a DSN sets this.
     pub(crate) is_look: bool,
+    /// Whether new records have times (record version 5). A guest of a store in format 4 writes version 4, which the processes of
+    /// the older build can read. No option of a DSN sets this.
+    pub(crate) is_timed: bool,
 }
 
 impl Default for Settings {
@@ -123,6 +126,7 @@ impl Default for Settings {
             write_map: None,
             group: None,
             is_look: false,
+            is_timed: true,
         }
     }
 }

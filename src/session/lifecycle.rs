@@ -72,7 +72,7 @@ impl Transition<'_> {
             broadcasts: Default::default(),
             ended: Default::default(),
             late: Default::default(),
-            is_timed: true,
+            is_timed: self.context.settings.is_timed,
         }));
         Ok(true)
     }

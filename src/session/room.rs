@@ -36,7 +36,7 @@ impl Record {
         self.id == SessionId::of_room().as_str()
     }
 
-    fn room(now: Millis) -> Self {
+    fn room(now: Millis, is_timed: bool) -> Self {
         Self {
             id: SessionId::of_room().as_str().to_owned(),
             incarnation: Handle::of_room().incarnation,
@@ -59,7 +59,7 @@ impl Record {
             broadcasts: Default::default(),
             ended: Default::default(),
             late: Default::default(),
-            is_timed: true,
+            is_timed,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Transition<'_> {
     /// Takes one of `places`, if one is free.
     pub fn enter_room(&mut self, token: OwnerToken, lease: Millis, process: Process, places: u64) -> Step<()> {
         if self.record.is_none() {
-            self.record = Some(Box::new(Record::room(self.now())));
+            self.record = Some(Box::new(Record::room(self.now(), self.context.settings.is_timed)));
             self.effects.record = RecordChange::Write;
         }
         self.release_dead_owners()?;

@@ -59,6 +59,7 @@ impl<R: KeyValue> LocalStore<R> {
         let session = settings.limit(Limit::SessionBytes).min(rows.limit_bytes() / 16);
         settings.set_limit(Limit::SessionBytes, session);
         settings.set_limit(Limit::StoreBytes, rows.limit_bytes());
+        settings.is_timed = rows.is_timed();
         Self { rows, settings, clock, recall: Recall::default() }
     }
 

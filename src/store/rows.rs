@@ -123,6 +123,10 @@ pub(crate) trait Transactions {
 pub(crate) trait KeyValue: Transactions + Send + Sync {
     /// The most bytes that may be in use.
     fn limit_bytes(&self) -> u64;
+    /// Whether every process that uses the rows can read records with times, see [`crate::settings::Settings`].
+    fn is_timed(&self) -> bool {
+        true
+    }
     /// What to wait on.
     fn bell(&self) -> std::sync::Arc<crate::bell::Bell>;
     /// See [`super::Store::refresh`].

@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         ("a_place_that_is_made_under_running_servers_splits_no_store", places::run_made_later),
         ("several_users_have_a_folder_each_in_run", places::run_of_several_users),
         ("nothing_but_a_stores_own_files_is_ever_removed", places::only_its_own),
+        ("a_guest_of_an_older_library_makes_sessions_that_the_older_library_reads", times::guest_of_older),
         ("a_store_with_a_stamp_of_an_older_library_opens_and_keeps_its_sessions", times::old_stamp),
         ("a_process_of_another_time_namespace_is_refused_and_changes_nothing", times::time_namespace),
         ("a_boot_that_cannot_be_read_is_no_boot_that_is_known", times::unknown_boot),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mcp_state::{Engine, ErrorKind};
+use mcp_state::{Engine, ErrorKind, NewSession, OwnerKind};
 
 use crate::common::process::{Result, Worker, is_root, wait_until_nobody_holds};
 use crate::common::shared_memory;
@@ -64,6 +64,27 @@ pub fn old_stamp() -> Result {
         assert_eq!(late.line(""), "ready", "{options}");
         told.extend([request(&mut late), request(&mut servers[0])]);
         assert_eq!(told, ["ok made", "ok found", "ok found", "ok found"], "{options}");
+    }
+    Ok(())
+}
+
+/// A newer process that joins older ones writes records in their format, in which nothing tells since when an owner exists.
+pub fn guest_of_older() -> Result {
+    for (format, is_timed) in [(4, false), (5, true)] {
+        let (_directory, path, dsn) = new_store("durability=none")?;
+        let mut server = Worker::start(&["serve", &dsn]);
+        assert_eq!(server.line(""), "ready");
+        assert_eq!(request(&mut server), "ok made");
+        let stamp = path.join("stamp");
+        let mut fields: serde_json::Value = serde_json::from_slice(&fs::read(&stamp)?)?;
+        fields["format"] = format.into();
+        fs::write(stamp, fields.to_string())?;
+        let engine = Engine::open(&dsn)?;
+        let new = NewSession { id: Some("guest".to_owned()), ..NewSession::default() };
+        let session = engine.create_session(new)?.ok_or("the id is free")?;
+        session.attach(OwnerKind::Stream, None)?;
+        let (_, seen) = engine.inspect("guest")?.ok_or("the session exists")?;
+        assert_eq!(seen.owners[0].for_ms.is_some(), is_timed, "format {format}");
     }
     Ok(())
 }

@@ -132,6 +132,8 @@ struct Files {
     wall_offset: AtomicU64,
     /// The length of the map, in bytes.
     map_bytes: u64,
+    /// The format that the stamp names.
+    format: u32,
 }
 
 struct Ballast {
@@ -354,7 +356,7 @@ impl Files {
         limit: u64,
         mut job: impl FnMut(&mut dyn RowsMut) -> Result<Verdict<T>, E>,
     ) -> Result<T, E> {
-        // The state after the last commit, if that commit freed space.
+        // The state after the last commit, if that commit freed space and is due to give some back.
         let freed = Cell::new(None);
         let mut try_once = || -> (Result<T, E>, bool) {
             if let Err(error) = self.await_turn() {
@@ -369,8 +371,9 @@ impl Files {
                 Ok(Verdict::Abandon(value)) => (Ok(value), true),
                 Ok(Verdict::Commit { value, change }) => {
                     let frees = change != Change::Adds;
-                    if change == Change::Frees {
-                        freed.set(transaction.used_bytes().ok().map(|used| (transaction.number(), used, before)));
+                    // Reading what is used costs instructions, so only the commits that may give space back do so.
+                    if change == Change::Frees && reclaim::is_due(transaction.number()) {
+                        freed.set(transaction.used_bytes().ok().map(|used| (used, before)));
                     }
                     let committed = if frees { Ok(()) } else { self.may_grow() };
                     let committed = committed
@@ -398,8 +401,8 @@ impl Files {
             Err(Err(error)) => Err(error),
             Ok(value) => Ok(value),
         };
-        if let (Ok(_), Some((number, used, end))) = (&result, freed.get()) {
-            self.give_back_now_and_then(number, used, end);
+        if let (Ok(_), Some((used, end))) = (&result, freed.get()) {
+            self.give_back_now_and_then(used, end);
         }
         result
     }
@@ -421,6 +424,10 @@ impl Transactions for Lmdb {
 }
 
 impl KeyValue for Lmdb {
+    fn is_timed(&self) -> bool {
+        self.files.read().format >= stamp::TIMED_FORMAT
+    }
+
     fn limit_bytes(&self) -> u64 {
         self.limit_bytes
     }

@@ -113,15 +113,15 @@ pub(super) fn open(
         }
     }
     let made = directory.clone();
-    let opened = open_files(directory, generation, guard, alone, durability, stamp.write_map)
-        .map_err(Error::from)
-        .and_then(|(files, was_short)| match settle(&files, &stamp, alone, was_short, settings, durability) {
+    let opened = open_files(directory, generation, guard, alone, durability, &stamp).map_err(Error::from).and_then(
+        |(files, was_short)| match settle(&files, &stamp, alone, was_short, settings, durability) {
             Ok(()) => Ok(Opened::Now(Arc::new(files))),
             Err(error) => {
                 files.environment.close();
                 Err(error)
             }
-        });
+        },
+    );
     if opened.is_err() && !stamp.settled {
         // An unfinished generation is of no use, and each further attempt would leave another one.
         ours::remove_generation(&made, stamp.generation);
@@ -317,8 +317,9 @@ fn open_files(
     guard: File,
     alone: bool,
     durability: Durability,
-    write_map: Option<u64>,
+    stamp: &Stamp,
 ) -> Result<(Files, bool), StoreError> {
+    let write_map = stamp.write_map;
     let data = generation.path.join("data.mdb");
     // The first file that is made: it tells a generation of ours.
     let bell = generation.open_allocated("bell", Bell::BYTES)?;
@@ -397,6 +398,7 @@ fn open_files(
         write_map,
         wall_offset: AtomicU64::new(0),
         map_bytes,
+        format: stamp.format,
     };
     // A reader slot that cannot be freed now is freed later.
     let _ = files.environment.clear_dead_readers();

@@ -44,6 +44,11 @@ pub(super) struct Reclaim {
     is_impossible: AtomicBool,
 }
 
+/// Whether space may be given back after the commit with this number: after one of [`EVERY`].
+pub(super) fn is_due(number: u64) -> bool {
+    number.is_multiple_of(EVERY)
+}
+
 impl Files {
     /// Bytes that the data file takes of the file system.
     pub(super) fn data_bytes(&self) -> u64 {
@@ -51,10 +56,9 @@ impl Files {
         self.data.metadata().map_or(0, |metadata| metadata.blocks() * BLOCK)
     }
 
-    /// Called after each freeing commit: every [`EVERY`] commits it gives back a little, if the file that ends at `end` takes much more
-    /// than is used.
-    pub(super) fn give_back_now_and_then(&self, number: u64, used: u64, end: u64) {
-        if number.is_multiple_of(EVERY) && self.is_worth_it(used, end) {
+    /// Called after a freeing commit that [`is_due`]: gives back a little, if the file that ends at `end` takes much more than is used.
+    pub(super) fn give_back_now_and_then(&self, used: u64, end: u64) {
+        if self.is_worth_it(used, end) {
             // The next turn tries again what fails now.
             let _ = self.give_back_once();
         }

@@ -20,6 +20,8 @@ use crate::store::era::Era;
 
 /// The layout of rows and the encoding of what is in them, as this library writes it when it is alone with a store.
 const NEWEST_FORMAT: u32 = 5;
+/// The first format with times in its records.
+pub(super) const TIMED_FORMAT: u32 = 5;
 /// The oldest format that it reads.
 const OLDEST_FORMAT: u32 = 4;
 

@@ -216,7 +216,7 @@ pub enum StoreError {
         /// The error of the system call.
         source: io::Error,
     },
-    /// RLIMIT_FSIZE does not allow a file of this size.
+    /// `RLIMIT_FSIZE` does not allow a file of this size.
     #[error(
         "store {path}: cannot {action}: the file would be larger than RLIMIT_FSIZE; raise this limit (`ulimit -f`, systemd's LimitFSIZE)"
     )]
@@ -293,7 +293,7 @@ pub enum StoreError {
     NoAddressSpace {
         /// The store.
         path: PathBuf,
-        /// RLIMIT_AS in bytes, if it is set.
+        /// `RLIMIT_AS` in bytes, if it is set.
         limit: Option<u64>,
     },
     /// The process has no thread-specific key of its C library left for one more store.

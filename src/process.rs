@@ -130,7 +130,7 @@ pub(crate) fn time_offset() -> i64 {
     pretended.or_else(read).unwrap_or(0)
 }
 
-/// Parses lines with the name of a clock, seconds and nanoseconds (time_namespaces(7)).
+/// Parses lines with the name of a clock, seconds and nanoseconds (`time_namespaces(7)`).
 fn parse_time_offset(text: &str) -> Option<i64> {
     let line = text.lines().find(|line| line.starts_with("boottime"))?;
     let mut numbers = line.split_whitespace().skip(1).map(str::parse::<i64>);
@@ -157,7 +157,7 @@ pub(crate) fn is_locked(file: &fs::File) -> bool {
     })
 }
 
-/// Parses lines such as `1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF` (proc_locks(5)). The kernel writes no positive pid for a
+/// Parses lines such as `1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF` (`proc_locks(5)`). The kernel writes no positive pid for a
 /// process of another pid namespace. Devices are not compared, since some file systems show another one here.
 fn find_lock(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {

@@ -51,7 +51,7 @@ limits! {
     SessionBytes "max_session_bytes" = 32 << 20, "Bytes of everything one session holds; never more than 1/16 of the store.", "take messages, claim responses, or raise the limit";
     Sessions "max_sessions" = 10_000, "Sessions in one store.", "destroy sessions, shorten ttl_ms, or raise the limit";
     PrincipalSessions "max_sessions_per_principal" = 1_000, "Sessions of one principal.", "destroy this caller's sessions, or raise the limit";
-    StoreBytes "max_store_bytes" = 256 << 20, "Bytes of one store; never more than half of what its file system, memory cgroup and RLIMIT_FSIZE leave, nor than 8 GiB.", "destroy sessions, or raise the limit";
+    StoreBytes "max_store_bytes" = 256 << 20, "Bytes of one store; never more than half of what its file system, memory cgroup and `RLIMIT_FSIZE` leave, nor than 8 GiB.", "destroy sessions, or raise the limit";
     Waiting "max_waiting" = 1_000_000, "Exchanges of one store that wait for their clients at once; counted where it is set.", "some clients do not answer; have more PHP processes, and raise the limit";
     BusMessages "max_topic_messages" = 4096, "Messages the bus keeps of one topic; the oldest give way.", "read more often, or raise the limit";
     BusBytes "max_topic_bytes" = 16 << 20, "Bytes the bus keeps of one topic; the oldest give way.", "read more often, or raise the limit";

@@ -243,7 +243,7 @@ fn many_attributes_are_bounded_by_their_bytes_and_a_patch_by_its_changes() {
         let mut flood = Flood::default();
         let most = store.engine().settings().limit(Limit::PatchChanges) as usize;
         let patch = |keys: &[String]| session.attributes().patch(keys.iter().map(|key| (key.as_str(), Some("1"))));
-        match patch(&keys[..most + 1]) {
+        match patch(&keys[..=most]) {
             Err(Error::Limit(refused)) => {
                 let wanted = (Limit::PatchChanges, most as u64, most as u64 + 1);
                 assert_eq!((refused.limit, refused.maximum, refused.actual), wanted);

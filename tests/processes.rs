@@ -133,7 +133,7 @@ fn two_hundred_kills(options: &str) -> Result {
     let owner = sessions[0].attach(OwnerKind::Stream, None)?;
     for kill in 0..200 {
         // A survivor that is blocked would block this round, too.
-        for _ in 0..1 + random % 3 {
+        for _ in 0..=(random % 3) {
             roles::round(&sessions[0], &owner)?;
         }
         random ^= random << 13;

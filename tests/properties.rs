@@ -622,7 +622,7 @@ impl<'s> Run<'s> {
                 });
                 match (&delivered, &expected) {
                     (Ok(delivery), Ok(allowed)) => {
-                        assert!(allowed.contains(delivery), "{id}: {delivery:?}, {allowed:?}")
+                        assert!(allowed.contains(delivery), "{id}: {delivery:?}, {allowed:?}");
                     }
                     _ => assert_eq!(delivered.map(|_| ()), expected.map(|_| ())),
                 }

@@ -50,8 +50,8 @@ impl Fixture {
         let (dsn, mut engine, mut session) =
             (format!("memory://?ttl_ms={}", 1_000_000 + name.len()), null_mut(), null_mut());
         let (dsn, dsn_len) = pair!(dsn);
-        ok!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
-        ok!(mcp_state_create_session(engine, null(), 0, null(), null(), 0, &mut session));
+        ok!(mcp_state_engine_open(dsn, dsn_len, &raw mut engine));
+        ok!(mcp_state_create_session(engine, null(), 0, null(), null(), 0, &raw mut session));
         let mut owner = [1; MCP_STATE_OWNER_SIZE];
         ok!(mcp_state_attach(session, 1, null(), owner.as_mut_ptr(), owner.len()));
         assert_eq!(0, owner[32]);
@@ -92,8 +92,18 @@ fn a_question_and_its_answer() {
     let (message, message_len) = pair!(r#"{"method":"ask"}"#);
     let (context, context_len) = pair!("to the left");
     let (mut id, mut messages) = (0, null_mut());
-    ok!(mcp_state_send_request(f.session, f.owner(), 32, message, message_len, 60_000, context, context_len, &mut id));
-    ok!(mcp_state_take_outgoing(f.session, f.owner(), 32, 10, &mut messages));
+    ok!(mcp_state_send_request(
+        f.session,
+        f.owner(),
+        32,
+        message,
+        message_len,
+        60_000,
+        context,
+        context_len,
+        &raw mut id
+    ));
+    ok!(mcp_state_take_outgoing(f.session, f.owner(), 32, 10, &raw mut messages));
     // SAFETY: the list lives until it is freed at the end of the block.
     unsafe {
         assert_eq!(1, mcp_state_messages_len(messages));
@@ -108,13 +118,13 @@ fn a_question_and_its_answer() {
 
     let (answer, answer_len) = pair!("\"a\0b\"");
     let mut delivery = mcp_state_delivery::MCP_STATE_LATE_UNKNOWN;
-    ok!(mcp_state_deliver_response(f.session, id, answer, answer_len, &mut delivery));
+    ok!(mcp_state_deliver_response(f.session, id, answer, answer_len, &raw mut delivery));
     assert_eq!(mcp_state_delivery::MCP_STATE_DELIVERED, delivery);
     let (mut state, mut payload, mut left) = (mcp_state_claim_state::MCP_STATE_CLAIM_UNKNOWN, null_mut(), 7);
-    ok!(mcp_state_claim(f.session, f.owner(), 32, id, &mut state, &mut payload, &mut left));
+    ok!(mcp_state_claim(f.session, f.owner(), 32, id, &raw mut state, &raw mut payload, &raw mut left));
     assert_eq!((mcp_state_claim_state::MCP_STATE_CLAIM_ANSWERED, 0), (state, left));
     assert_eq!(Some(b"\"a\0b\"".to_vec()), bytes(payload));
-    ok!(mcp_state_deliver_response(f.session, id, answer, answer_len, &mut delivery));
+    ok!(mcp_state_deliver_response(f.session, id, answer, answer_len, &raw mut delivery));
     assert_eq!(mcp_state_delivery::MCP_STATE_LATE_FINISHED, delivery);
 }
 
@@ -131,8 +141,8 @@ fn pending_requests_are_listed_with_their_methods() {
         60_000,
         method,
         method_len,
-        &mut registered,
-        &mut left
+        &raw mut registered,
+        &raw mut left
     ));
     assert_eq!((true, 60_000), (registered, left));
     ok!(mcp_state_register_pending(
@@ -143,11 +153,11 @@ fn pending_requests_are_listed_with_their_methods() {
         60_000,
         method,
         method_len,
-        &mut registered,
-        &mut left
+        &raw mut registered,
+        &raw mut left
     ));
     assert_eq!((false, 0), (registered, left));
-    ok!(mcp_state_pending(f.session, null(), 0, &mut requests));
+    ok!(mcp_state_pending(f.session, null(), 0, &raw mut requests));
     // SAFETY: the list lives until it is freed at the end of the block.
     unsafe {
         assert_eq!(1, mcp_state_requests_len(requests));
@@ -169,7 +179,7 @@ fn a_patch_is_applied_at_once_or_not_at_all() {
     };
     let get = |key: &str| {
         let ((key, key_len), mut json) = (pair!(key), null_mut());
-        ok!(mcp_state_get(f.session, key, key_len, &mut json));
+        ok!(mcp_state_get(f.session, key, key_len, &raw mut json));
         bytes(json)
     };
     let changes = [change("a.b", Some("1")), change("c", Some("[2]")), change("a", None)];
@@ -190,13 +200,16 @@ fn a_null_handle_or_text_is_an_invalid_argument_that_names_it() {
     let mut engine = null_mut();
     let ((message, message_len), empty) = (pair!("{}"), pair!(""));
     for (call, name) in [
-        (call!(mcp_state_engine_open(null(), 0, &mut engine)), "dsn"),
-        (call!(mcp_state_touch(null(), &mut there)), "session"),
-        (call!(mcp_state_cursor(null(), message, message_len, &mut id)), "engine"),
+        (call!(mcp_state_engine_open(null(), 0, &raw mut engine)), "dsn"),
+        (call!(mcp_state_touch(null(), &raw mut there)), "session"),
+        (call!(mcp_state_cursor(null(), message, message_len, &raw mut id)), "engine"),
         (call!(mcp_state_renew(f.session, null(), 32)), "owner token"),
         (call!(mcp_state_attach(f.session, 1, null(), null_mut(), 33)), "out_owner"),
         (call!(mcp_state_patch(f.session, null(), 1)), "changes"),
-        (call!(mcp_state_enqueue_outgoing(f.session, f.owner(), 32, null(), 0, empty.0, empty.1, &mut id)), "message"),
+        (
+            call!(mcp_state_enqueue_outgoing(f.session, f.owner(), 32, null(), 0, empty.0, empty.1, &raw mut id)),
+            "message",
+        ),
     ] {
         assert_eq!(MCP_STATE_INVALID_ARGUMENT, call.0, "{name}");
         assert!(call.1.starts_with(name), "{name}: {}", call.1);
@@ -221,7 +234,7 @@ fn a_null_out_parameter_is_found_before_anything_is_done() {
     assert_eq!(MCP_STATE_INVALID_ARGUMENT, status);
     assert!(text.contains("out_id"), "{text}");
     let mut requests = null_mut();
-    ok!(mcp_state_pending(f.session, null(), 0, &mut requests));
+    ok!(mcp_state_pending(f.session, null(), 0, &raw mut requests));
     // SAFETY: a list that lives, freed once.
     unsafe {
         assert_eq!(0, mcp_state_requests_len(requests));
@@ -244,19 +257,19 @@ fn what_the_engine_would_not_take_is_refused_by_name() {
     let mut room = [0; 32];
     let (mut outcome, mut cursor) = (mcp_state_wait_outcome::MCP_STATE_WAIT_READY, 0);
     for (call, part) in [
-        (call!(mcp_state_open_session(f.engine, not_utf8, not_utf8_len, null(), 0, &mut session)), "UTF-8"),
-        (call!(mcp_state_open_session(f.engine, empty, usize::MAX, null(), 0, &mut session)), "session id"),
-        (call!(mcp_state_create_session(f.engine, null(), 0, &-1, null(), 0, &mut session)), "session ttl \"-1\""),
+        (call!(mcp_state_open_session(f.engine, not_utf8, not_utf8_len, null(), 0, &raw mut session)), "UTF-8"),
+        (call!(mcp_state_open_session(f.engine, empty, usize::MAX, null(), 0, &raw mut session)), "session id"),
+        (call!(mcp_state_create_session(f.engine, null(), 0, &-1, null(), 0, &raw mut session)), "session ttl \"-1\""),
         (call!(mcp_state_attach(f.session, 3, null(), room.as_mut_ptr(), 33)), "owner kind \"3\""),
         (call!(mcp_state_attach(f.session, 1, &0, room.as_mut_ptr(), 33)), "lease"),
         (call!(mcp_state_attach(f.session, 1, null(), room.as_mut_ptr(), 32)), "out_owner_size \"32\""),
-        (call!(mcp_state_take_outgoing(f.session, f.owner(), 32, -1, &mut messages)), "max \"-1\""),
-        (call!(mcp_state_take_outgoing(f.session, f.owner(), 31, 1, &mut messages)), "owner token"),
-        (call!(mcp_state_wait(f.session, f.owner(), 32, 8, 0, 0, &mut outcome, &mut cursor)), "interest \"8\""),
-        (call!(mcp_state_wait(f.session, f.owner(), 32, 0, 0, 0, &mut outcome, &mut cursor)), "interest \"0\""),
-        (call!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 9, &mut there)), "policy \"9\""),
-        (call!(mcp_state_consume_once(f.engine, empty, empty_len, 1, &mut there)), "key"),
-        (call!(mcp_state_cursor(f.engine, empty, empty_len, &mut id)), "topic"),
+        (call!(mcp_state_take_outgoing(f.session, f.owner(), 32, -1, &raw mut messages)), "max \"-1\""),
+        (call!(mcp_state_take_outgoing(f.session, f.owner(), 31, 1, &raw mut messages)), "owner token"),
+        (call!(mcp_state_wait(f.session, f.owner(), 32, 8, 0, 0, &raw mut outcome, &raw mut cursor)), "interest \"8\""),
+        (call!(mcp_state_wait(f.session, f.owner(), 32, 0, 0, 0, &raw mut outcome, &raw mut cursor)), "interest \"0\""),
+        (call!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 9, &raw mut there)), "policy \"9\""),
+        (call!(mcp_state_consume_once(f.engine, empty, empty_len, 1, &raw mut there)), "key"),
+        (call!(mcp_state_cursor(f.engine, empty, empty_len, &raw mut id)), "topic"),
     ] {
         assert_eq!(MCP_STATE_INVALID_ARGUMENT, call.0, "{part}");
         assert!(call.1.contains(part), "{part}: {}", call.1);
@@ -268,8 +281,8 @@ fn what_the_engine_would_not_take_is_refused_by_name() {
 fn a_limit_comes_with_its_name_and_numbers() {
     let (dsn, dsn_len) = pair!("memory://?max_owners=1");
     let (mut engine, mut session, mut owner) = (null_mut(), null_mut(), [0; MCP_STATE_OWNER_SIZE]);
-    ok!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
-    ok!(mcp_state_create_session(engine, null(), 0, null(), null(), 0, &mut session));
+    ok!(mcp_state_engine_open(dsn, dsn_len, &raw mut engine));
+    ok!(mcp_state_create_session(engine, null(), 0, null(), null(), 0, &raw mut session));
     ok!(mcp_state_attach(session, 1, null(), owner.as_mut_ptr(), owner.len()));
     let mut error = MaybeUninit::<mcp_state_error>::uninit();
     // SAFETY: handles that live, room for a token and an error; both handles are freed once, at the end.
@@ -289,20 +302,20 @@ fn the_id_of_a_request_is_a_number_or_a_text() {
     let f = Fixture::new("ids of requests");
     let ((text, text_len), mut begun) = (pair!("1"), false);
     let mut outcome = mcp_state_cancel_outcome::MCP_STATE_CANCEL_AMBIGUOUS;
-    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 2, &mut begun));
+    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 2, &raw mut begun));
     assert!(begun);
-    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 0, text, text_len, 2, &mut begun));
+    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 0, text, text_len, 2, &raw mut begun));
     assert!(begun);
-    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 2, &mut begun));
+    ok!(mcp_state_begin_request(f.session, f.owner(), 32, 1, null(), 0, 2, &raw mut begun));
     assert!(!begun);
-    ok!(mcp_state_cancel_request(f.session, 0, text, text_len, &mut outcome));
+    ok!(mcp_state_cancel_request(f.session, 0, text, text_len, &raw mut outcome));
     assert_eq!(mcp_state_cancel_outcome::MCP_STATE_CANCEL_CANCELLED, outcome);
     let (mut was, mut cancelled) = (false, true);
-    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 1, null(), 0, &mut was, &mut cancelled));
+    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 1, null(), 0, &raw mut was, &raw mut cancelled));
     assert_eq!((true, false), (was, cancelled));
-    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 0, text, text_len, &mut was, &mut cancelled));
+    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 0, text, text_len, &raw mut was, &raw mut cancelled));
     assert_eq!((true, true), (was, cancelled));
-    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 0, text, text_len, &mut was, &mut cancelled));
+    ok!(mcp_state_finish_request(f.session, f.owner(), 32, 0, text, text_len, &raw mut was, &raw mut cancelled));
     assert_eq!((false, false), (was, cancelled));
 }
 
@@ -311,12 +324,12 @@ fn handles_of_one_dsn_share_their_store() {
     let (dsn, dsn_len) = pair!("memory://?ttl_ms=31337");
     let (id, id_len) = pair!("the-session");
     let (mut one, mut two, mut session, mut same) = (null_mut(), null_mut(), null_mut(), null_mut());
-    ok!(mcp_state_engine_open(dsn, dsn_len, &mut one));
-    ok!(mcp_state_create_session(one, id, id_len, null(), null(), 0, &mut session));
+    ok!(mcp_state_engine_open(dsn, dsn_len, &raw mut one));
+    ok!(mcp_state_create_session(one, id, id_len, null(), null(), 0, &raw mut session));
     // SAFETY: the store outlives its handles.
     unsafe { mcp_state_engine_free(one) };
-    ok!(mcp_state_engine_open(dsn, dsn_len, &mut two));
-    ok!(mcp_state_open_session(two, id, id_len, null(), 0, &mut same));
+    ok!(mcp_state_engine_open(dsn, dsn_len, &raw mut two));
+    ok!(mcp_state_open_session(two, id, id_len, null(), 0, &raw mut same));
     assert!(!same.is_null());
     ok!(mcp_state_create_session(two, id, id_len, null(), null(), 0, &mut one.cast()));
     // SAFETY: all were given above, and are freed once.
@@ -356,12 +369,12 @@ fn the_bus_and_keys_that_are_used_once() {
     let f = Fixture::new("the bus");
     let ((topic, topic_len), (message, message_len)) = (pair!("news"), pair!("\"hello\""));
     let (mut number, mut cursor, mut missed, mut messages, mut there) = (0, 0, 7, null_mut(), true);
-    ok!(mcp_state_wait_since(f.engine, topic, topic_len, 0, 1, &mut there));
+    ok!(mcp_state_wait_since(f.engine, topic, topic_len, 0, 1, &raw mut there));
     assert!(!there);
-    ok!(mcp_state_publish(f.engine, topic, topic_len, message, message_len, &mut number));
-    ok!(mcp_state_wait_since(f.engine, topic, topic_len, 0, 1000, &mut there));
+    ok!(mcp_state_publish(f.engine, topic, topic_len, message, message_len, &raw mut number));
+    ok!(mcp_state_wait_since(f.engine, topic, topic_len, 0, 1000, &raw mut there));
     assert!(there);
-    ok!(mcp_state_since(f.engine, topic, topic_len, 0, 10, &mut messages, &mut cursor, &mut missed));
+    ok!(mcp_state_since(f.engine, topic, topic_len, 0, 10, &raw mut messages, &raw mut cursor, &raw mut missed));
     assert_eq!((number, 0), (cursor, missed));
     // SAFETY: the list lives until it is freed.
     unsafe {
@@ -371,9 +384,9 @@ fn the_bus_and_keys_that_are_used_once() {
         mcp_state_messages_free(messages);
     }
     let ((key, key_len), mut first) = (pair!("nonce"), false);
-    ok!(mcp_state_consume_once(f.engine, key, key_len, 1000, &mut first));
+    ok!(mcp_state_consume_once(f.engine, key, key_len, 1000, &raw mut first));
     assert!(first);
-    ok!(mcp_state_consume_once(f.engine, key, key_len, 1000, &mut first));
+    ok!(mcp_state_consume_once(f.engine, key, key_len, 1000, &raw mut first));
     assert!(!first);
 }
 
@@ -381,8 +394,8 @@ fn the_bus_and_keys_that_are_used_once() {
 fn what_is_held_is_told_as_json() {
     let f = Fixture::new("statistics");
     let (mut store, mut session) = (null_mut(), null_mut());
-    ok!(mcp_state_stats(f.engine, &mut store));
-    ok!(mcp_state_session_stats(f.session, &mut session));
+    ok!(mcp_state_stats(f.engine, &raw mut store));
+    ok!(mcp_state_session_stats(f.session, &raw mut session));
     let parse = |buffer| serde_json::from_slice::<serde_json::Value>(&bytes(buffer).unwrap()).unwrap();
     let (store, session) = (parse(store), parse(session));
     assert!(store["sessions"].as_u64().unwrap() >= 1, "{store}");
@@ -399,7 +412,7 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
     let ((ann, ann_len), (hers, hers_len)) = (pair!("ann"), pair!("0123456789-hers"));
     let create = |id: &str, principal: &str| {
         let ((id, id_len), (principal, principal_len), mut session) = (pair!(id), pair!(principal), null_mut());
-        ok!(mcp_state_create_session(f.engine, id, id_len, null(), principal, principal_len, &mut session));
+        ok!(mcp_state_create_session(f.engine, id, id_len, null(), principal, principal_len, &raw mut session));
         assert!(!session.is_null());
         session
     };
@@ -408,7 +421,8 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
         let (principal, principal_len) = principal.map_or((null(), 0), |principal| pair!(principal));
         for id in ["0123456789-hers", "0123456789-never"] {
             let ((id, id_len), mut session) = (pair!(id), null_mut());
-            let opened = call!(mcp_state_open_session(f.engine, id, id_len, principal, principal_len, &mut session));
+            let opened =
+                call!(mcp_state_open_session(f.engine, id, id_len, principal, principal_len, &raw mut session));
             assert_eq!(((MCP_STATE_OK, String::new()), true), (opened, session.is_null()));
         }
     }
@@ -416,7 +430,7 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
     // Handles from before: the session of one was destroyed, that of the other is somebody else's by now.
     let stale = ["0123456789-destroyed", "0123456789-anothers"].map(|id| {
         let (session, mut there) = (create(id, "ann"), false);
-        ok!(mcp_state_destroy_session(session, &mut there));
+        ok!(mcp_state_destroy_session(session, &raw mut there));
         assert!(there);
         session
     });
@@ -424,17 +438,17 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
     let answers = stale.map(|session| {
         let ((key, key_len), mut json, mut there, mut owner) =
             (pair!("k"), null_mut(), true, [0; MCP_STATE_OWNER_SIZE]);
-        let got = call!(mcp_state_get(session, key, key_len, &mut json));
+        let got = call!(mcp_state_get(session, key, key_len, &raw mut json));
         let attached = call!(mcp_state_attach(session, 1, null(), owner.as_mut_ptr(), owner.len()));
-        let touched = (call!(mcp_state_touch(session, &mut there)), there);
-        let destroyed = (call!(mcp_state_destroy_session(session, &mut there)), there);
+        let touched = (call!(mcp_state_touch(session, &raw mut there)), there);
+        let destroyed = (call!(mcp_state_destroy_session(session, &raw mut there)), there);
         (got, attached, touched, destroyed)
     });
     assert_eq!(answers[0], answers[1]);
     assert_eq!(MCP_STATE_SESSION_NOT_FOUND, answers[0].0.0);
     assert_eq!((MCP_STATE_SESSION_NOT_FOUND, false), (answers[0].1.0, answers[0].3.1));
     let mut session = null_mut();
-    ok!(mcp_state_open_session(f.engine, hers, hers_len, ann, ann_len, &mut session));
+    ok!(mcp_state_open_session(f.engine, hers, hers_len, ann, ann_len, &raw mut session));
     assert!(!session.is_null());
     // SAFETY: all were given above, and are freed once.
     unsafe {
@@ -448,13 +462,13 @@ fn a_session_of_another_and_one_that_never_was_are_answered_alike() {
 fn the_password_of_a_dsn_is_never_shown() {
     for dsn in ["redis://user:secret@127.0.0.1:1?retry_ms=1", "redis://user:secret@h:x", "redis:user:secret@h"] {
         let ((dsn, dsn_len), mut engine) = (pair!(dsn), null_mut());
-        let (mut status, mut text) = call!(mcp_state_engine_open(dsn, dsn_len, &mut engine));
+        let (mut status, mut text) = call!(mcp_state_engine_open(dsn, dsn_len, &raw mut engine));
         if status == MCP_STATE_OK {
             // It connects when it is first used.
             let (mut shown, mut stats) = (null_mut(), null_mut());
-            ok!(mcp_state_dsn(engine, &mut shown));
+            ok!(mcp_state_dsn(engine, &raw mut shown));
             assert_eq!("redis://user:…@127.0.0.1:1?retry_ms=1".as_bytes(), bytes(shown).unwrap());
-            (status, text) = call!(mcp_state_stats(engine, &mut stats));
+            (status, text) = call!(mcp_state_stats(engine, &raw mut stats));
             // SAFETY: given above, and freed once.
             unsafe { mcp_state_engine_free(engine) };
         }

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// The store that a command uses.
 #[derive(Args, Debug)]
 pub(crate) struct Choice {
-    /// The DSN of the servers: shm://NAME, file:///DIRECTORY or redis://HOST; several for `stats --prometheus`
+    /// The DSN of the servers: <shm://NAME>, <file:///DIRECTORY> or <redis://HOST>; several for `stats --prometheus`
     #[arg(long, value_name = "DSN", env = "MCP_STATE_DSN", global = true, hide_env_values = true)]
     pub(crate) store: Vec<String>,
     /// For root: the owner of the store (name or number), if several users have a store with this name

@@ -68,7 +68,7 @@ impl Signals {
     /// Waits for a signal, for at most `time`.
     pub(crate) fn wait(&self, time: Duration) -> Woken {
         let span =
-            libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
+            libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: libc::c_long::from(time.subsec_nanos()) };
         // SAFETY: no sets of descriptors are given; span and mask live through the call.
         unsafe {
             libc::pselect(0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), &raw const span, &raw const self.before)

@@ -17,7 +17,7 @@ mod platform {
     }
 
     pub(in crate::bell) fn sleep(word: &AtomicU32, value: u32, timeout: Duration) -> Slept {
-        let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
+        let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
         // SAFETY: the word is a live, aligned u32 and the timespec is valid for the call.
         let result =
             unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &raw const timeout) };

@@ -1,12 +1,12 @@
 //! A quick check of JSON texts, which builds nothing.
 //!
 //! What [`skim`] accepts is JSON. Of what it does not accept nothing is known: it leaves what is rare (large numbers, surrogates,
-//! deep nesting) to serde_json, which also says what is wrong with a text that is none.
+//! deep nesting) to `serde_json`, which also says what is wrong with a text that is none.
 
 /// How deep a text may be nested that is accepted here.
 const ROOM: usize = 100;
 
-/// How many lists and objects are open at once in a JSON text, at most; nothing if it must be asked of serde_json whether it is
+/// How many lists and objects are open at once in a JSON text, at most; nothing if it must be asked of `serde_json` whether it is
 /// one. `member` is shown the members of the outermost object: the key, in which nothing is escaped, and the value's text.
 pub(super) fn skim<'t>(text: &'t str, member: &mut dyn FnMut(&'t str, &'t str)) -> Option<usize> {
     let mut skimmer = Skimmer { text, at: 0 };

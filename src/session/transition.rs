@@ -124,5 +124,5 @@ pub(super) fn session_not_found(id: &str) -> Error {
 }
 
 fn shorten_id(id: &str) -> String {
-    SessionId::new(id).map(|id| id.shortened()).unwrap_or_else(|_| shorten_secret(id))
+    SessionId::new(id).map_or_else(|_| shorten_secret(id), |id| id.shortened())
 }

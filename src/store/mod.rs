@@ -88,7 +88,7 @@ impl Store {
 
     /// Shows what this process saw last of a record, if that is still at hand; it may be out of date.
     pub(crate) fn recall<K: Kind>(&self, key: Digest, look: &mut dyn FnMut(&K::Record)) {
-        each!(self, recall::<K>(key, look))
+        each!(self, recall::<K>(key, look));
     }
 
     /// Records in the order in which the index of expiry has them, of one class, up to a time; at most `max`.
@@ -158,7 +158,7 @@ impl Store {
 
     /// Adds to what the store counts.
     pub(crate) fn count(&self, counter: Counter, by: u64) {
-        each!(self, count(counter, by))
+        each!(self, count(counter, by));
     }
 
     /// What the store has counted, by name.

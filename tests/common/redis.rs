@@ -1,7 +1,7 @@
 //! Private Redis servers for tests, and a proxy that loses connections.
 //!
 //! A server listens on a Unix socket in a directory of its own (and on a free loopback port where a test asks for one), keeps
-//! nothing on disk unless told to, and ends with its value or with this process, however that dies. REDIS_SERVER names the
+//! nothing on disk unless told to, and ends with its value or with this process, however that dies. `REDIS_SERVER` names the
 //! program: any Redis since 6.2, or Valkey.
 
 use std::collections::HashMap;

@@ -37,7 +37,7 @@ pub fn main(tests: &[(&'static str, Test)]) -> ExitCode {
 
 /// Tests of any store that processes share: each is given its DSN and its session "s".
 pub mod shared {
-    use super::*;
+    use super::{Delivery, Session, Worker, process};
 
     pub fn an_answer_wakes(dsn: &str, session: &Session) -> process::Result {
         for _ in 0..40 {
@@ -73,7 +73,10 @@ pub mod shared {
 
 /// What a worker process does.
 pub mod roles {
-    use super::*;
+    use super::{
+        Claim, Delivery, DuplicatePolicy, Duration, Engine, Error, ErrorKind, Interest, NewSession, OwnerKind,
+        OwnerToken, REQUEST, Read, Session, WaitedFor, Worker, Write, texts,
+    };
 
     pub fn play(role: &[String]) {
         let role: Vec<&str> = role.iter().map(String::as_str).collect();

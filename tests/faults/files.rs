@@ -97,9 +97,9 @@ fn copy_tree(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a directory").flatten() {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy_tree(&entry.path(), &target)
+            copy_tree(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).map(drop).expect("a copy")
+            fs::copy(entry.path(), target).map(drop).expect("a copy");
         }
     }
 }
@@ -210,7 +210,7 @@ pub fn other_kinds() -> Result {
             };
             bad.extend(inject("missing", &|_| ()));
             bad.extend(inject("a symlink to a file of somebody else", &|path| {
-                symlink("/etc/hostname", path).expect("a link")
+                symlink("/etc/hostname", path).expect("a link");
             }));
             bad.extend(inject("a symlink to nothing", &|path| symlink("/nonexistent/file", path).expect("a link")));
             bad.extend(inject("a directory", &|path| fs::create_dir(path).expect("a directory")));
@@ -228,9 +228,9 @@ pub fn other_kinds() -> Result {
                 let (place, aside) = (store.join("1"), store.join("aside"));
                 fs::rename(&place, &aside).expect("moved");
                 if what == "a file" {
-                    fs::write(&place, "").expect("a file")
+                    fs::write(&place, "").expect("a file");
                 } else {
-                    symlink(&aside, &place).expect("a link")
+                    symlink(&aside, &place).expect("a link");
                 }
             }));
         }

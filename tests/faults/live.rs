@@ -51,9 +51,9 @@ pub fn removed() -> Result {
             let mut servers = two_servers(&dsn);
             let gone = path.join(name);
             if gone.is_dir() {
-                fs::remove_dir_all(&gone)?
+                fs::remove_dir_all(&gone)?;
             } else {
-                fs::remove_file(&gone)?
+                fs::remove_file(&gone)?;
             }
             let mut told = vec![request(&mut servers[0])];
             let mut late = Worker::start(&["serve", &dsn]);

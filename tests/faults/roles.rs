@@ -356,7 +356,7 @@ fn snoop(store: &std::path::Path) {
     let mine = std::env::temp_dir().join(format!("snoop-{}", std::process::id()));
     fs::write(&mine, "mine").expect("a file of one's own");
     let files = crate::files::FILES.map(|name| store.join(name));
-    for path in files.iter().map(|path| path.as_path()).chain([store, &store.join("1"), &store.join("new")]) {
+    for path in files.iter().map(std::path::PathBuf::as_path).chain([store, &store.join("1"), &store.join("new")]) {
         say_of("stat", path, path != store && fs::symlink_metadata(path).is_ok());
         say_of("read", path, fs::read(path).is_ok());
         say_of("list", path, fs::read_dir(path).is_ok());

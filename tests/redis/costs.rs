@@ -67,7 +67,8 @@ impl Measured {
         redis::cmd("SLOWLOG").arg("RESET").exec(&mut self.link)?;
         let before = self.store.server.processor_time();
         job()?;
-        let worked = self.store.server.processor_time().zip(before).map(|(after, before)| after - before);
+        let worked =
+            self.store.server.processor_time().zip(before).map(|(after, before)| after.checked_sub(before).unwrap());
         type Entry = (u64, u64, u64, redis::Value, redis::Value, redis::Value);
         let entries: Vec<Entry> = redis::cmd("SLOWLOG").arg("GET").arg(100_000).query(&mut self.link)?;
         let longest = entries.iter().map(|entry| entry.2).max().unwrap_or(0);

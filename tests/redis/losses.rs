@@ -218,7 +218,7 @@ fn error_is_honest() -> Result {
                 match &outcome {
                     Ok(()) => assert!(is_applied, "{case}: success, and nothing was done"),
                     Err(error) if error.kind() == ErrorKind::StoreUnavailable => {
-                        assert!(!is_applied, "{case}: {error}, and it was done")
+                        assert!(!is_applied, "{case}: {error}, and it was done");
                     }
                     Err(error) => assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{case}: {error}"),
                 }

@@ -50,7 +50,7 @@ fn set_back() -> Result {
     Ok(())
 }
 
-/// In place of the C library's: as many seconds off as the file says that CLOCK_OFFSET names. It needs nothing of other libraries,
+/// In place of the C library's: as many seconds off as the file says that `CLOCK_OFFSET` names. It needs nothing of other libraries,
 /// since allocators ask for the time before there is anything else.
 const SHIFTED_CLOCK: &str = r#"
 #define _GNU_SOURCE
@@ -128,7 +128,7 @@ fn signal() -> Result {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
-        assert_eq!(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()), 0);
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
     }
     // SAFETY: the call has no requirements.
     let waiter = unsafe { libc::pthread_self() } as usize;

@@ -10,7 +10,7 @@ use super::Report;
 use crate::store::Located;
 
 /// The script that describes PHP. It opens no store.
-const SCRIPT: &str = r#"
+const SCRIPT: &str = r"
 $loaded = extension_loaded('mcp_state');
 echo json_encode([
     'php' => PHP_VERSION,
@@ -22,7 +22,7 @@ echo json_encode([
     'file' => is_file(ini_get('extension_dir') . '/mcp_state.so'),
     'ffi' => extension_loaded('ffi') ? ini_get('ffi.enable') : null,
 ]);
-"#;
+";
 
 pub(super) fn check(report: &mut Report, php: &Path, store: Option<&Located>) {
     let run = Command::new(php)

@@ -89,7 +89,7 @@ fn redis(report: &mut Report, stats: &StoreStats) {
     match role {
         "master" => report.good("server", seen),
         _ => {
-            report.wrong("server", seen, "a replica refuses writes; name the master, or the sentinels (sentinel=NAME)")
+            report.wrong("server", seen, "a replica refuses writes; name the master, or the sentinels (sentinel=NAME)");
         }
     }
     let (used, limit) = (stats.used_bytes, stats.limit_bytes);
@@ -275,7 +275,7 @@ fn contradictions(report: &mut Report, engine: &Engine) {
     }
 }
 
-/// systemd's logind removes a login user's files in /dev/shm at logout, unless RemoveIPC is off.
+/// systemd's logind removes a login user's files in /dev/shm at logout, unless `RemoveIPC` is off.
 fn removal_at_logout(report: &mut Report, files: &Files) {
     const FIRST_LOGIN_USER: u32 = 1000;
     let is_system = files.user < FIRST_LOGIN_USER || files.user == 65534;
@@ -290,7 +290,7 @@ fn removal_at_logout(report: &mut Report, files: &Files) {
     report.hint("logout", seen, mend);
 }
 
-/// Whether RemoveIPC is on in logind's configuration. The default is on.
+/// Whether `RemoveIPC` is on in logind's configuration. The default is on.
 fn removes_ipc() -> bool {
     let snippets = fs::read_dir("/etc/systemd/logind.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = snippets.collect();

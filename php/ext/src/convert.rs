@@ -1,7 +1,7 @@
 //! PHP values in and out: typed arguments that say what is wrong with them, lists and maps for results.
 //!
 //! A value of the wrong PHP type is a `TypeError`, as of any PHP function; a value of the right type that no store would accept
-//! is a [`Failure`] with INVALID_ARGUMENT that names the argument. Strings come in without a copy and go out with one.
+//! is a [`Failure`] with `INVALID_ARGUMENT` that names the argument. Strings come in without a copy and go out with one.
 
 use ext_php_rs::boxed::ZBox;
 use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};

@@ -3,7 +3,7 @@
 //! A setting has the name of the option, and goes through the same parser; the options of the DSN go over the settings. What
 //! makes no sense is said when a store is opened, never ignored.
 //!
-//! A server may change settings for a request (php-fpm's PHP_ADMIN_VALUE), so each asks for them; they are read anew only when PHP
+//! A server may change settings for a request (php-fpm's `PHP_ADMIN_VALUE`), so each asks for them; they are read anew only when PHP
 //! has changed one since.
 
 use std::borrow::Cow;
@@ -99,7 +99,7 @@ pub(crate) fn register(module: i32) {
 
 /// Shows `mcp_state.dsn` where PHP lists settings (`phpinfo()`, `php --ri`): without a password.
 unsafe extern "C" fn display_dsn(entry: *mut zend_ini_entry, which: i32) {
-    /// What is asked for is the value that a directory or script has changed (ZEND_INI_DISPLAY_ORIG).
+    /// What is asked for is the value that a directory or script has changed (`ZEND_INI_DISPLAY_ORIG`).
     const ORIGINAL: i32 = 1;
     let _ = catch_unwind(|| {
         // SAFETY: the engine calls this with the registered entry, whose values are strings of its own or null, and does not
@@ -167,7 +167,7 @@ unsafe extern "C" fn forget_options(
 ) -> i32 {
     const SUCCESS: i32 = 0;
     // A thread that ends has nothing to forget any more.
-    let _ = OPTIONS.try_with(|options| options.take());
+    let _ = OPTIONS.try_with(std::cell::RefCell::take);
     SUCCESS
 }
 

@@ -334,11 +334,11 @@ impl Session {
     }
 }
 
-fn attribute<'a>(key: Text<'a>) -> Result<&'a str, Failure> {
+fn attribute(key: Text<'_>) -> Result<&str, Failure> {
     key.get("attribute key")
 }
 
-fn value<'a>(json: Text<'a>) -> Result<&'a str, Failure> {
+fn value(json: Text<'_>) -> Result<&str, Failure> {
     json.get("attribute value")
 }
 

@@ -1,5 +1,5 @@
 //! The bound on a store's growth. Operations that add are refused before the data file, the file system, a memory cgroup or
-//! RLIMIT_FSIZE is full, and early enough that freeing operations still have room.
+//! `RLIMIT_FSIZE` is full, and early enough that freeing operations still have room.
 //!
 //! LMDB does not reuse pages that a snapshot shows, so one stopped reader would let the file grow with every change. The file may
 //! therefore take at most [`FILE_LIMITS`] times the store's limit. The last of these parts is for freeing operations, which need
@@ -19,7 +19,7 @@ use crate::store::rows::Change;
 pub(super) const FILE_LIMITS: u64 = 4;
 /// The number of written bytes after which the memory cgroups are read again.
 const CGROUP_CHECK_BYTES: u64 = 256 << 10;
-/// The reserve below RLIMIT_FSIZE for freeing operations: at most this, and at most a quarter of the limit.
+/// The reserve below `RLIMIT_FSIZE` for freeing operations: at most this, and at most a quarter of the limit.
 const FILE_RESERVE: u64 = 1 << 20;
 
 /// What a process knows of the limits on its store.
@@ -28,7 +28,7 @@ pub(super) struct Growth {
     pub(super) cgroups: Cgroups,
     /// Bytes written since the cgroups were last read.
     written: AtomicU64,
-    /// Whether RLIMIT_FSIZE was set when a request of this process last began.
+    /// Whether `RLIMIT_FSIZE` was set when a request of this process last began.
     is_file_limited: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Growth {
         growth
     }
 
-    /// Reads RLIMIT_FSIZE. Each request does so, since a process can change its own limit.
+    /// Reads `RLIMIT_FSIZE`. Each request does so, since a process can change its own limit.
     pub(super) fn read_limits(&self) {
         self.is_file_limited.store(file_size_limit().is_some(), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The space that a store may take: the least of what the file system, the memory cgroups and RLIMIT_FSIZE leave.
+//! The space that a store may take: the least of what the file system, the memory cgroups and `RLIMIT_FSIZE` leave.
 
 use std::fmt;
 use std::io;
@@ -93,7 +93,7 @@ fn resource_limit(resource: Resource) -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Runs a job whose writes may pass RLIMIT_FSIZE. Such a write fails with EFBIG, and the pending SIGXFSZ, which would end the process,
+/// Runs a job whose writes may pass `RLIMIT_FSIZE`. Such a write fails with EFBIG, and the pending SIGXFSZ, which would end the process,
 /// is consumed.
 pub(super) fn without_size_signal<T>(job: impl FnOnce() -> T) -> T {
     if file_size_limit().is_none() {
@@ -153,7 +153,7 @@ fn is_pending() -> bool {
     }
 }
 
-/// What a write fails with that would pass RLIMIT_FSIZE.
+/// What a write fails with that would pass `RLIMIT_FSIZE`.
 pub(super) fn too_large() -> io::Error {
     io::Error::from_raw_os_error(libc::EFBIG)
 }

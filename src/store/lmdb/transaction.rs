@@ -87,6 +87,7 @@ impl<'e> Transaction<'e> {
     }
 
     /// The end of the data file as the transaction leaves it, in bytes, without the list of free pages that its commit writes.
+    #[expect(clippy::cast_ptr_alignment, reason = "the offset is that of an aligned number in LMDB's structure")]
     pub(super) fn end_bytes(&self) -> u64 {
         // SAFETY: the transaction is live, and the offset is that of a number in it, as a test checks for this build of LMDB.
         let next_page = unsafe { self.txn.cast::<u8>().add(NEXT_PAGE).cast::<usize>().read() };

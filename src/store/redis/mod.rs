@@ -493,7 +493,7 @@ impl RedisStore {
         let mut commands = Vec::new();
         for (&(place, key), record) in entries.iter().zip(&records) {
             match record.as_ref().and_then(K::index_key) {
-                Some(true_place) if true_place == place => continue,
+                Some(true_place) if true_place == place => {}
                 Some(true_place) => {
                     commands.push(zadd(&self.index_key::<K>(true_place.settled), true_place.at, key));
                     if true_place.settled != place.settled {
